@@ -66,7 +66,7 @@ def save_adapter(base: Path, config: Any, folder: Path, **save: Any) -> Any:
     torch.manual_seed(5)
     net = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
     model = peft.get_peft_model(net, config).eval()
-    moved = [each for each in model.parameters() if each.requires_grad and each.is_floating_point()]
+    moved = [parameter for parameter in model.parameters() if parameter.requires_grad and parameter.is_floating_point()]
     moved += [model.get_input_embeddings().weight] if save.get("save_embedding_layers") else []
     with torch.no_grad():
         for parameter in moved:
@@ -82,9 +82,9 @@ def adapter(kind: str, folder: Path) -> Any:
 
     name = "LORA" if kind in VARIANTS else kind
     options = COMMON | SETTINGS.get(name, {}) | VARIANTS.get(kind, {})
-    known = PEFT_TYPE_TO_CONFIG_MAPPING[peft.PeftType[name]]
-    fields = known.__dataclass_fields__
-    config = known(**{key: value for key, value in options.items() if key in fields})
+    config_class = PEFT_TYPE_TO_CONFIG_MAPPING[peft.PeftType[name]]
+    fields = config_class.__dataclass_fields__
+    config = config_class(**{key: value for key, value in options.items() if key in fields})
     return save_adapter(save_model(folder / "base", "llama"), config, folder / "adapter")
 
 

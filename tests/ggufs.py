@@ -186,13 +186,13 @@ def write_case(name, folder, file, kind="F32", more=None, without=(), extra=None
 
 def survey_file(name: str, folder: Path) -> Found:
     """What the file of a case gives: the logits of the folder that it was made from."""
-    whole = save_case(name, folder / "whole")
+    model_folder = save_case(name, folder / "whole")
     with quiet():
         try:
-            found = own_logits(write_case(name, whole, folder / "a.gguf"))
+            found = own_logits(write_case(name, model_folder, folder / "a.gguf"))
         except RbpError as error:
             return Found(name, "refused", error.what[:120])
-        expected = own_logits(whole)
+        expected = own_logits(model_folder)
     away = float((found - expected).abs().max() / expected.abs().max())
     # of Mamba the file has exp(A), and of some norms 1 + w
     return Found(name, "exact") if away <= (5e-5 if name == "mamba" else 1e-5) else Found(name, "wrong", f"{away:.2g}")
@@ -270,7 +270,7 @@ def write_tokenizer(writer: gguf.GGUFWriter, folder: Path, fields: dict[str, Any
     """The byte-level tokenizer in `folder`, cut as "gpt-2" unless `fields` say otherwise."""
     raw = json.loads((folder / "tokenizer.json").read_text())
     words = sorted(raw["model"]["vocab"], key=raw["model"]["vocab"].get)
-    control = {each["content"] for each in raw["added_tokens"]}
+    control = {token["content"] for token in raw["added_tokens"]}
     unused = [f"[PAD{i}]" for i in range(len(words), VOCAB)]
     types = [3 if word in control else 1 for word in words] + [5] * len(unused)
     merges = [" ".join(pair) for pair in raw["model"]["merges"]]

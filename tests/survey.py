@@ -179,7 +179,7 @@ def survey(family: str, folder: Path, variant: str = "", **own: Any) -> Outcome:
         try:
             config = tiny_config(family, **own)
             with torch.device("meta"):
-                size = sum(each.numel() for each in AutoModelForCausalLM.from_config(config).parameters())
+                size = sum(parameter.numel() for parameter in AutoModelForCausalLM.from_config(config).parameters())
             if size > LARGE:
                 raise ValueError(f"it has {size:,} parameters")
             save_model(folder, config)
@@ -198,8 +198,8 @@ def survey(family: str, folder: Path, variant: str = "", **own: Any) -> Outcome:
                     found[change] = _compared(exact, _changed(language, change))
                 except RbpError as error:
                     found[change] = _refused(exact, error, folder)
-    first, outcomes = next(iter(found.values())), [each.outcome for each in found.values()]
-    wrong = [f"{change}: {each.reason}" for change, each in found.items() if each.outcome == "wrong"]
+    first, outcomes = next(iter(found.values())), [outcome.outcome for outcome in found.values()]
+    wrong = [f"{change}: {outcome.reason}" for change, outcome in found.items() if outcome.outcome == "wrong"]
     if wrong or len({*outcomes}) > 1:
         return first._replace(outcome="wrong", reason="; ".join(wrong) or str(outcomes))
     return first

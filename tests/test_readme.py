@@ -160,8 +160,8 @@ def test_a_wheel_works_in_an_empty_folder_without_the_extras(tmp_path):
     assert ran.returncode == 0, ran.stderr
     printed = ran.stdout.splitlines()
     assert Path(printed[0]) == away / "rbp" / "__init__.py"
-    ends = [line for line in printed if line.startswith("exit")]
-    assert ends == ["exit 0"] * len(works) + ["exit 2"] * len(lacks), ran.stderr
+    endings = [line for line in printed if line.startswith("exit")]
+    assert endings == ["exit 0"] * len(works) + ["exit 2"] * len(lacks), ran.stderr
     assert printed[-1] == "1.0"
     assert "lm-eval is not installed (rbp lm-eval)\npip install 'rbp-ranks[lm-eval]'" in ran.stderr
     assert "snakemake is not installed (rbp study run)\npip install 'rbp-ranks[study]'" in ran.stderr

@@ -98,15 +98,17 @@ def test_the_quantized_files_of_a_model_are_written_and_compared(tmp_path, monke
     (recipe,) = re.findall(r"^## Is my 4-bit.*?^## ", PAGE, re.MULTILINE | re.DOTALL)
     program, block = (re.search(rf"```{kind}\n(.*?)```", recipe, re.DOTALL)[1] for kind in ("python", "bash"))
     names = re.search(r"for model in (.*?);", block)[1].split()
-    given, *made = (tmp_path / "runs/models" / f"{name}.gguf" for name in names)
-    given.parent.mkdir(parents=True)
-    write_case("llama", save_case("llama", tmp_path / "whole"), given, "Q4_1")
+    original, *made = (tmp_path / "runs/models" / f"{name}.gguf" for name in names)
+    original.parent.mkdir(parents=True)
+    write_case("llama", save_case("llama", tmp_path / "whole"), original, "Q4_1")
     monkeypatch.chdir(tmp_path)
     exec(program, {})  # noqa: S102  # our own
-    whole, *others = (load(path).model.state_dict() for path in (given, *made))
+    weights_before, *others = (load(path).model.state_dict() for path in (original, *made))
     for weights, most in zip(others, (1 / 220, 1 / 7), strict=True):  # a step is 1/127 or 1/8
-        moved = {name: ((weights[name] - own).abs().max() / own.abs().max()).item() for name, own in whole.items()}
-        assert {name for name, share in moved.items() if share} == {name for name in whole if "proj" in name}
+        moved = {
+            name: ((weights[name] - own).abs().max() / own.abs().max()).item() for name, own in weights_before.items()
+        }
+        assert {name for name, share in moved.items() if share} == {name for name in weights_before if "proj" in name}
         assert max(moved.values()) < most
     rows = [{"prompt": text, "canonical_solution": text[::-1]} for text in texts(9)]
     with gzip.open("humaneval.jsonl.gz", "wt") as file:
@@ -174,7 +176,7 @@ def test_an_engine_s_lines_become_the_ranks_of_an_extraction(engine, converted, 
     found = converted(
         {
             "more": more,
-            "answers": [{"choices": bare[:2]}, *({"choices": [each]} for each in bare[2:])],
+            "answers": [{"choices": bare[:2]}, *({"choices": [line]} for line in bare[2:])],
             "copies": [*plain, *plain],
             "choices without numbers": [{"choices": [*bare, *bare]}],
         }[form]
@@ -186,14 +188,14 @@ def test_an_engine_s_lines_become_the_ranks_of_an_extraction(engine, converted, 
 
 @pytest.mark.parametrize(("rest", "numbers"), [({}, {"logprob": -9.0}), ({"prompt_token_ids": None}, {"rank": 300})])
 def test_an_engine_s_prompts_that_begin_alike_have_the_same_numbers(engine, converted, numbers, rest):
-    whole = engine[0][0] | rest
+    prompt = engine[0][0] | rest
     other = deepcopy({name: values[: None if rest else 9] for name, values in engine[0][0].items()}) | rest
     (own,) = other["prompt_logprobs"][5].values()
     own["logprob"] -= 1e-4  # as another batch gives it
-    assert len(converted([whole, other]))
+    assert len(converted([prompt, other]))
     own.update(numbers)
     with pytest.raises(SystemExit, match="line 2, position 5: after the same tokens"):
-        converted([whole, other])
+        converted([prompt, other])
 
 
 def test_an_engine_s_ranks_out_of_order_and_prompts_cut_short_are_refused(engine, converted):

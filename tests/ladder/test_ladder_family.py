@@ -21,7 +21,7 @@ FIRST = [(path, "humaneval") for path in MODELS if path.name in ("neox-10k-at-8m
 EVERY = [(path, domain) for path in MODELS for domain in ("humaneval", "wikipedia", "hotpotqa", "auslegal")]
 
 
-@pytest.mark.parametrize(("model", "domain"), rest_slow(FIRST, [each for each in EVERY if each not in FIRST]), ids=str)
+@pytest.mark.parametrize(("model", "domain"), rest_slow(FIRST, [pair for pair in EVERY if pair not in FIRST]), ids=str)
 def test_shipped_ranks_are_those_of_the_shipped_weights(model, domain):
     (folder,) = (LADDER / "families-ranks" / model.parent.name).glob(f"{model.name}-{domain}-*")
     store = open_store(folder)

@@ -29,9 +29,9 @@ few = st.lists(st.sampled_from(["a", "B", "b", "c,", "d-e", "."]), max_size=12).
 
 
 @given(st.lists(few, max_size=4), few, st.integers(1, 5))
-def test_a_shared_passage_is_found_if_and_only_if_there_is_one(known, text, length):
-    there = set().union(*(stretches(each, length) for each in known))
-    assert Passages(known, length).shared(text) == bool(there & stretches(text, length))
+def test_a_shared_passage_is_found_if_and_only_if_there_is_one(given_texts, text, length):
+    there = set().union(*(stretches(text_, length) for text_ in given_texts))
+    assert Passages(given_texts, length).shared(text) == bool(there & stretches(text, length))
 
 
 def test_held_out_are_as_many_as_asked_and_no_other():
@@ -63,8 +63,8 @@ def test_every_row_is_text_every_token_is_predicted_once_and_the_sources_have_eq
     assert rows.shape == (60 * 4, 33)
     assert rows.dtype == np.uint16
     for name, stream in sources.items():
-        whole = "".join(tokenizer.eos_token + document.text for document in texts.training[name])
-        assert tokenizer.decode(stream, clean_up_tokenization_spaces=False) == whole
+        joined = "".join(tokenizer.eos_token + document.text for document in texts.training[name])
+        assert tokenizer.decode(stream, clean_up_tokenization_spaces=False) == joined
     predicted = {name: set() for name in sources}
     for row in rows:
         found = 0
@@ -108,8 +108,8 @@ def test_text_is_made_once_for_a_recipe_and_not_kept_where_it_will_not_do(ladder
     before = {name: (place / name).read_bytes() for name in names}
     prepare(place, read_recipe(config), tmp_path / "no texts are needed now")
     prepare(other, read_recipe(config), folder)
-    for each in (place, other):
-        assert {name: (each / name).read_bytes() for name in names} == before
+    for workspace in (place, other):
+        assert {name: (workspace / name).read_bytes() for name in names} == before
     config.write_text(recipe.replace("held_out = 3", "held_out = 4"))
     prepare(place, read_recipe(config), folder)
     assert json.loads((place / "text.json").read_bytes())["training"][0]["held_out"] == 4

@@ -33,8 +33,8 @@ def test_what_is_trained_is_left_alone_and_other_work_is_refused(workshop, in_th
     folder = making.place.folder.parent
 
     def run(*more):
-        given = ["--rungs", "narrow", "--seeds", "0", "--device", "cpu", *options_of(folder)]
-        return here("ladder", "train", *given, *more)
+        options = ["--rungs", "narrow", "--seeds", "0", "--device", "cpu", *options_of(folder)]
+        return here("ladder", "train", *options, *more)
 
     state = making.place / "training" / "neox-narrow" / "state.safetensors"
     before = state.stat().st_mtime_ns

@@ -34,10 +34,10 @@ def test_each_budget_is_a_whole_run_of_its_own(family, made, tmp_path):
         ours, theirs = (load_file(folder / "state.safetensors") for folder in folders)
         torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
         assert alone.steps == tokens // 64
-        about = made.about(run, tokens)
-        assert (about["tokens"], about["digest"]) == (tokens, alone.digest())
-        assert about["processors"]
-        assert about["tokens_per_second"] > 0
+        record = made.about(run, tokens)
+        assert (record["tokens"], record["digest"]) == (tokens, alone.digest())
+        assert record["processors"]
+        assert record["tokens_per_second"] > 0
     assert made.jobs([run], "cpu") == []
 
 
@@ -89,7 +89,7 @@ def test_ranking_keeps_ranks_of_the_last_budget_and_sums_of_all(family, made):
     for name, store in own.items():
         for table in (table for tables in found for table in tables.values()):
             assert table[table["dataset"] == name]["tokens"].sum() == store.manifest["tokens"]
-        tables = {each: table[table["dataset"] == name] for each, table in found[-1].items()}
+        tables = {kind: table[table["dataset"] == name] for kind, table in found[-1].items()}
         ranks = store.ranks()
         sums = ranks.astype({"nll": float}).groupby("document")["nll"].sum()
         np.testing.assert_allclose(tables["by_document"]["nll"], sums, rtol=1e-5)

@@ -35,8 +35,8 @@ def config(tmp_path):
 @pytest.fixture
 def train(config, tmp_path):
     """The command that trains one of them on the folder `texts`."""
-    given = ("--rungs", "narrow", "--seeds", "0", "--device", "cpu", "--config", str(config), "--texts", "texts")
-    return lambda *more: here("ladder", "train", *given, *more, cwd=tmp_path, root=tmp_path)
+    options = ("--rungs", "narrow", "--seeds", "0", "--device", "cpu", "--config", str(config), "--texts", "texts")
+    return lambda *more: here("ladder", "train", *options, *more, cwd=tmp_path, root=tmp_path)
 
 
 def write_texts(folder, texts):

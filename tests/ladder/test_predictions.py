@@ -16,10 +16,12 @@ PATHS = PREDICTIONS.with_name("paths.toml")  # of one model made worse
 
 @pytest.mark.parametrize(("longer", "path", "fewest"), [(False, PREDICTIONS, 61), (True, LONGER, 0)])
 def test_models_were_trained_after_what_was_predicted_of_them(longer, path, fewest):
-    records = [each for each in json.loads((LADDER / "families.json").read_text()) if each["family"] != FIRST]
-    own = [each for each in records if (each["family"].endswith(TRIALS) and each["budget"] > 8_000_000) == longer]
+    records = [record for record in json.loads((LADDER / "families.json").read_text()) if record["family"] != FIRST]
+    own = [
+        record for record in records if (record["family"].endswith(TRIALS) and record["budget"] > 8_000_000) == longer
+    ]
     assert len(own) >= fewest
-    assert {each["predictions"] for each in own} <= {sha256(path)}
+    assert {record["predictions"] for record in own} <= {sha256(path)}
 
 
 @pytest.mark.parametrize(
@@ -34,6 +36,6 @@ def test_models_were_trained_after_what_was_predicted_of_them(longer, path, fewe
 def test_models_were_made_worse_after_these_predictions(folder, path, runs):
     manifests = [json.loads(file.read_text()) for file in sorted(folder.rglob("manifest.json"))]
     assert len(manifests) == runs
-    assert {each["predictions"] for each in manifests} == {sha256(path)}
-    begun = min(datetime.fromisoformat(each["begun"]) for each in manifests)
+    assert {record["predictions"] for record in manifests} == {sha256(path)}
+    begun = min(datetime.fromisoformat(record["begun"]) for record in manifests)
     assert begun.date() >= tomllib.loads(path.read_text())["written"]

@@ -30,34 +30,34 @@ def test_the_models_kept_are_those_of_seed_0_at_the_largest_budget(workshop, fam
     assert sorted(path.name for path in (folder / "families" / family).iterdir()) == KEPT[family]
     for name in KEPT[family]:
         for file in ("config.json", "model.safetensors"):
-            one, other = (place / name / file for place in (folder / "families" / family, making.place / "models"))
-            assert one.read_bytes() == other.read_bytes()
+            copied = (folder / "families" / family / name / file).read_bytes()
+            assert copied == (making.place / "models" / name / file).read_bytes()
     stores = [open_store(path) for path in store_folders([folder / "families-ranks" / family])]
     assert sorted({store.model for store in stores}) == KEPT[family]
     for store in stores:
         before = open_store(making.place / "ranks" / store.folder.name)
         assert store.manifest["key"] == before.manifest["key"]
-        one, other = store.ranks(), before.ranks()
-        assert one["top"].isna().all()
+        shipped_ranks, other = store.ranks(), before.ranks()
+        assert shipped_ranks["top"].isna().all()
         beside = ["nll", "top"]
-        np.testing.assert_array_equal(one.drop(columns=beside), other.drop(columns=beside))
-        np.testing.assert_allclose(one["nll"], other["nll"], atol=0.51 / RESOLUTION)
+        np.testing.assert_array_equal(shipped_ranks.drop(columns=beside), other.drop(columns=beside))
+        np.testing.assert_allclose(shipped_ranks["nll"], other["nll"], atol=0.51 / RESOLUTION)
 
 
 def test_counts_are_those_of_each_token(workshop):
     (making, folder), rule = workshop, "expected"
-    found = {one.dataset: one for one in shipped.counted([1, 3, 100], rule=rule, folder=folder)}
+    found = {counts.dataset: counts for counts in shipped.counted([1, 3, 100], rule=rule, folder=folder)}
     assert sorted(found) == ["questions", "tales"]
     for path in store_folders([folder / "families-ranks" / name for name in KEPT]):
         store = open_store(path)
-        ranks, one = store.ranks(), found[store.dataset]
-        m = one.names.index(store.model)
+        ranks, counts = store.ranks(), found[store.dataset]
+        m = counts.names.index(store.model)
         own, documents = np.asarray(rank(ranks["greater"], ranks["equal"], rule)), ranks["document"]
-        assert documents.groupby(documents).size().tolist() == one.tokens.tolist()
-        for i, k in enumerate(one.thresholds):
-            assert one.hits[:, m, i].tolist() == pd.Series(own <= k).groupby(documents).sum().tolist()
-        np.testing.assert_allclose(one.nll[:, m], ranks["nll"].astype(float).groupby(documents).sum(), rtol=1e-6)
-        assert one.cross_entropy[m] == pytest.approx(ranks["nll"].astype(float).mean(), rel=1e-6)
+        assert documents.groupby(documents).size().tolist() == counts.tokens.tolist()
+        for i, k in enumerate(counts.thresholds):
+            assert counts.hits[:, m, i].tolist() == pd.Series(own <= k).groupby(documents).sum().tolist()
+        np.testing.assert_allclose(counts.nll[:, m], ranks["nll"].astype(float).groupby(documents).sum(), rtol=1e-6)
+        assert counts.cross_entropy[m] == pytest.approx(ranks["nll"].astype(float).mean(), rel=1e-6)
     tales = found["tales"]
     for m, model in enumerate(tales.names):  # of the others, those of the aggregates
         counts = aggregates.read_tables(making.place / "aggregates" / model)["counts"]

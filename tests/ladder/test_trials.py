@@ -38,7 +38,9 @@ def test_what_a_trial_does_not_change_is_the_grid_s_own_run(made, workshop):
         assert (made.model(half, tokens) / "model.safetensors").read_bytes() != (alone.place / name).read_bytes()
         ours, theirs = (making.about(run, tokens) for making in (made, alone))
         assert {key for key in ours if ours[key] != theirs[key]} <= TIMES
-        rates = [[made.course(each, tokens).rate(step) for step in range(tokens // 64)] for each in (half, run)]
+        rates = [
+            [made.course(tried_run, tokens).rate(step) for step in range(tokens // 64)] for tried_run in (half, run)
+        ]
         np.testing.assert_allclose(rates[0], np.array(rates[1]) / 2, rtol=1e-12)
         assert made.about(half, tokens)["rate"] == theirs["rate"] / 2
 

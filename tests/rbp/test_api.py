@@ -63,8 +63,8 @@ def test_a_model_in_memory_is_ranked_as_the_one_saved_of_it_whatever_holds_the_t
     for name in ("protocol", "tokenizer"):
         assert own["key"][name] == expected["key"][name]
     rows = [{"text": text} for text in some]
-    for given, field in ((Dataset.from_dict({"body": some}), "body"), (iter(some), "text"), (rows, "text")):
-        again = rbp.rank(model, given, tokenizer=tokenizer, field=field, name="m", **how)
+    for some_texts, field in ((Dataset.from_dict({"body": some}), "body"), (iter(some), "text"), (rows, "text")):
+        again = rbp.rank(model, some_texts, tokenizer=tokenizer, field=field, name="m", **how)
         assert again.store.manifest["digest"] == own["digest"]
         assert again.to_pandas().equals(table)
     assert rbp.rank(saved, some, device=torch.device("cpu"), **how).to_pandas().equals(table)
@@ -115,6 +115,6 @@ def test_what_is_saved_is_a_rank_store_and_a_result_needs_no_place(tmp_path, mod
     ],
 )
 def test_bad_input_is_named(model, tokenizer, change, words):
-    given = {"model": model, "texts": TEXTS, "tokenizer": tokenizer} | change
+    arguments = {"model": model, "texts": TEXTS, "tokenizer": tokenizer} | change
     with pytest.raises(RbpError, match=words):
-        rbp.rank(given.pop("model"), given.pop("texts"), **given)
+        rbp.rank(arguments.pop("model"), arguments.pop("texts"), **arguments)

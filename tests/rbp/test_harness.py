@@ -93,10 +93,10 @@ def plain_ranks(model, context, continuation):
 def plainly(model, tokenizer):
     """Ranks and −ln p of the correct choices, and of the texts in windows of as many tokens as the model reads."""
     choices, texts, most = [], [], model.config.max_position_embeddings
-    for each in QUESTIONS:
-        context = tokenizer.encode(each["question"])
-        whole = tokenizer.encode(f"{each['question']} {each['choices'][each['gold']]}")
-        choices.append(plain_ranks(model, context, whole[len(context) :]))
+    for question in QUESTIONS:
+        context = tokenizer.encode(question["question"])
+        both = tokenizer.encode(f"{question['question']} {question['choices'][question['gold']]}")
+        choices.append(plain_ranks(model, context, both[len(context) :]))
     for text in TEXTS:
         ids = [tokenizer.bos_token_id, *tokenizer.encode(text)]
         parts = []
@@ -110,7 +110,7 @@ def plainly(model, tokenizer):
 
 def must_equal(results, plain, ks):
     for task, documents in plain.items():
-        ranks, nll = (list(chain.from_iterable(each[i] for each in documents)) for i in (0, 1))
+        ranks, nll = (list(chain.from_iterable(document[i] for document in documents)) for i in (0, 1))
         assert results[task]["rbp_tokens,none"] == len(ranks)
         assert results[task]["cross_entropy,none"] == pytest.approx(math.fsum(nll) / len(nll), rel=1e-5)
         for k in ks:
@@ -226,7 +226,7 @@ def test_a_document_counts_once_whatever_filters_its_answers_pass():
 
 
 def test_a_sum_of_windows_keeps_their_tokens():
-    whole = sum([total(1, 2), total(3)])
-    assert whole == -3.0
-    assert whole.tokens.position.tolist() == [3, 4, 5]
-    assert whole.tokens.greater.tolist() == [0, 1, 2]
+    joined = sum([total(1, 2), total(3)])
+    assert joined == -3.0
+    assert joined.tokens.position.tolist() == [3, 4, 5]
+    assert joined.tokens.greater.tolist() == [0, 1, 2]

@@ -26,10 +26,10 @@ ROW = {"dataset": "t", "model": "m", "family": "F", "size": 1000, "metric": "neg
 
 def test_what_an_installed_package_brings_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "brought.py").write_text(MODULE)
-    about = tmp_path / "brought-1.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: brought\nVersion: 1\n")
-    (about / "entry_points.txt").write_text(ENTRIES)
+    metadata = tmp_path / "brought-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: brought\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text(ENTRIES)
     pd.DataFrame([ROW]).to_csv(tmp_path / "mine.csv", index=False)
     monkeypatch.syspath_prepend(tmp_path)
     for module, name in ((registry, "_all_entries"), (registry, "entries"), (sources, "named_sources")):

@@ -23,7 +23,7 @@ class Copies(TrainerCallback):
     def __init__(self, folder, tokenizer):
         self.folder, self.tokenizer = folder, tokenizer
 
-    def on_step_end(self, args, state, control, model=None, **given):
+    def on_step_end(self, args, state, control, model=None, **objects):
         model.save_pretrained(self.folder / str(state.global_step))
         self.tokenizer.save_pretrained(self.folder / str(state.global_step))
 

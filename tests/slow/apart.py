@@ -59,9 +59,9 @@ class Apart:
     def result(self, seconds: float = BOUND) -> Any:
         """What the function gives, a few kB at most. Raises AssertionError if it fails or takes longer, with words."""
         code = ended(self, seconds)
-        given = self._answer.recv() if self._answer.poll() else ""
-        assert code == 0, f"it ended with {code}: {given}"
-        return given
+        answer = self._answer.recv() if self._answer.poll() else ""
+        assert code == 0, f"it ended with {code}: {answer}"
+        return answer
 
 
 def apart(do: Callable[..., object], *arguments: object, seconds: float = BOUND) -> Any:
@@ -101,9 +101,9 @@ def kill(pid: int, by_itself: bool = False) -> None:
     with suppress(psutil.NoSuchProcess):
         process = psutil.Process(pid)
         tree = [] if by_itself else process.children(recursive=True)
-        for each in (process, *tree):
+        for victim in (process, *tree):
             with suppress(psutil.NoSuchProcess):
-                each.kill()
+                victim.kill()
 
 
 def content(folder: Path, pattern: str = "**/*") -> dict[str, bytes]:

@@ -29,13 +29,13 @@ WORDS = [
 
 def damaged(data: bytes, rng: random.Random) -> bytes:
     for _ in range(rng.randint(1, 4)):
-        at, length = rng.randrange(len(data) + 1), rng.choice((1, 2, 8, 100))
-        before, after = data[:at], data[at:]
+        place, length = rng.randrange(len(data) + 1), rng.choice((1, 2, 8, 100))
+        before, after = data[:place], data[place:]
         inserted = rng.randbytes(length), bytes(length), rng.choice(WORDS).encode(), before[-length:], b""
         data = before + rng.choice(inserted) + after[rng.choice((0, length)) :]
         if data and rng.random() < 0.2:
             flipped = bytearray(data)
-            flipped[at % len(data)] ^= 1 << rng.randrange(8)
+            flipped[place % len(data)] ^= 1 << rng.randrange(8)
             data = bytes(flipped)
     return data
 

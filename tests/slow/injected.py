@@ -32,8 +32,8 @@ SECONDS = 120.0  # for one trial, which takes a second or two
 class _Steps:
     """Counts the steps of writing below a folder, and lets one fail."""
 
-    def __init__(self, folder: Path, at: int, kind: str) -> None:
-        self.folder, self.at, self.kind = os.fspath(folder), at, kind
+    def __init__(self, folder: Path, failing: int, kind: str) -> None:
+        self.folder, self.at, self.kind = os.fspath(folder), failing, kind
         self.count, self.hit = 0, False
 
     def step(self, name: str, half: Callable[[], object] = lambda: None) -> None:
@@ -114,17 +114,17 @@ class Outcome(NamedTuple):
     given: Any = None
 
 
-def trial(act: Callable[[], object], folder: Path, at: int = 0, kind: str = "broken") -> Outcome:
+def trial(act: Callable[[], object], folder: Path, failing: int = 0, kind: str = "broken") -> Outcome:
     """Run `act` in a process whose step number `at` (from 1; 0: none) below `folder` fails."""
     here, there = os.pipe()
     process = os.fork()
     if not process:
         faulthandler.dump_traceback_later(SECONDS, exit=True, file=there)
-        code, said, given, steps = TRACEBACK, "", None, _Steps(folder.resolve(), at or sys.maxsize, kind)
+        code, said, result, steps = TRACEBACK, "", None, _Steps(folder.resolve(), failing or sys.maxsize, kind)
         try:
             os.close(here)
             steps.install()
-            given = act()
+            result = act()
             code = DONE
         except RbpError as error:
             code, said = CLEAN, str(error)
@@ -133,7 +133,7 @@ def trial(act: Callable[[], object], folder: Path, at: int = 0, kind: str = "bro
         except BaseException:
             said = traceback.format_exc()
         finally:
-            os.write(there, pickle.dumps((steps.hit, steps.count, said, given)))  # all of it, past the injection
+            os.write(there, pickle.dumps((steps.hit, steps.count, said, result)))  # all of it, past the injection
             os._exit(code)
     os.close(there)
     with os.fdopen(here, "rb") as pipe:

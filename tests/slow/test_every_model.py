@@ -49,8 +49,8 @@ def test_architectures(tmp_path):
 )
 def test_what_else_a_model_may_be_made_of(survey_one, names, least, tmp_path):
     found = [survey_one(name, tmp_path / str(i)) for i, name in enumerate(names)]
-    assert [each for each in found if each.outcome == "wrong"] == []
-    assert sum(each.outcome == "exact" for each in found) >= least
+    assert [outcome for outcome in found if outcome.outcome == "wrong"] == []
+    assert sum(outcome.outcome == "exact" for outcome in found) >= least
 
 
 @pytest.mark.skipif(not SMOLLM2.exists(), reason="make smollm2 fetches the file")

@@ -54,7 +54,7 @@ def test_a_rerun_after_a_kill_gives_the_same(tmp_path: Path) -> None:
         (folder / "data" / "a.csv").write_text("x\n1\n2\n")  # what the older book does not have
     whole_folder, began = Path(shutil.copytree(prepared[False], tmp_path / "whole")), time.monotonic()
     assert ended(start(whole_folder)) == 0, "it fails without a kill too"
-    lasts, whole = time.monotonic() - began, made(whole_folder)
+    lasts, expected = time.monotonic() - began, made(whole_folder)
     while done < KILLS:
         older, by_itself, after = rng.random() < 0.5, rng.random() < 0.5, rng.uniform(0, lasts)
         shutil.rmtree(tmp_path / "killed", ignore_errors=True)
@@ -68,11 +68,11 @@ def test_a_rerun_after_a_kill_gives_the_same(tmp_path: Path) -> None:
         ended(process)
         settle(folder)
         old, found = made(prepared[older]), made(folder)
-        what = f"killed after {after:.2f} of {lasts:.2f} s{', alone' * by_itself}{', over an older one' * older}"
-        assert all(data in (old.get(name), whole.get(name)) for name, data in found.items()), what
+        moment = f"killed after {after:.2f} of {lasts:.2f} s{', alone' * by_itself}{', over an older one' * older}"
+        assert all(data in (old.get(name), expected.get(name)) for name, data in found.items()), moment
         for left in folder.rglob(".*.tmp"):
             os.utime(left, (0, 0))  # the rerun finds it a day later
-        assert ended(start(folder)) == 0, f"{what}: the rerun fails: {(folder / 'said.txt').read_text()}"
-        assert made(folder) == whole, f"{what}: the rerun gives another content"
-        assert not [path for path in folder.rglob(".*.tmp") if ".snakemake" not in path.parts], what
+        assert ended(start(folder)) == 0, f"{moment}: the rerun fails: {(folder / 'said.txt').read_text()}"
+        assert made(folder) == expected, f"{moment}: the rerun gives another content"
+        assert not [path for path in folder.rglob(".*.tmp") if ".snakemake" not in path.parts], moment
         done += 1

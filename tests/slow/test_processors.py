@@ -52,5 +52,8 @@ def test_the_numbers_are_the_same(kind, tmp_path):
     said = subprocess.check_output([sys.executable, "-c", capability], env=environment, text=True).split()
     expected = [KINDS[kind]["ATEN_CPU_CAPABILITY"].upper(), str(tree / "src" / "rbp" / "__init__.py")]
     assert said == expected, "the variables have no effect"
-    ended = {" ".join(each): subprocess.run([sys.executable, *each], cwd=tree, env=environment) for each in COMMANDS}
+    ended = {
+        " ".join(arguments): subprocess.run([sys.executable, *arguments], cwd=tree, env=environment)
+        for arguments in COMMANDS
+    }
     assert [command for command, done in ended.items() if done.returncode] == []

@@ -63,8 +63,8 @@ def cluster(tmp_path: Path) -> Iterator[dict[str, str]]:
     host, user = socket.gethostname().split(".")[0], subprocess.check_output(["id", "-un"], text=True).strip()
     memory = int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**20 * 0.9)
     with socket.socket() as first, socket.socket() as second:
-        for each in (first, second):
-            each.bind(("127.0.0.1", 0))
+        for listener in (first, second):
+            listener.bind(("127.0.0.1", 0))
         ports = first.getsockname()[1], second.getsockname()[1]
     configuration = folder / "slurm.conf"
     configuration.write_text(CONFIGURATION.format(host=host, user=user, ports=ports, folder=folder, memory=memory))

@@ -107,7 +107,7 @@ def an_executed_chapter(model: Path) -> Case:
 CASES: dict[str, Callable[[Path], Case]] = {"an executed chapter": an_executed_chapter, "a rank store": a_store}
 
 
-def count(name: str, base: Path, model: Path, share: float, whole: bool) -> int:
+def count(name: str, base: Path, model: Path, share: float, thorough: bool) -> int:
     """Let a case's first step fail and a share of the others, drawn at random; gives how many failures came about.
 
     whole: by every fault, and again, at random, in the run that follows; else by one fault, drawn.
@@ -123,33 +123,35 @@ def count(name: str, base: Path, model: Path, share: float, whole: bool) -> int:
     assert done.code == DONE, done.said
     after = _seen(case, work)
     assert after != before, "the case writes nothing"
-    for at in (at for at in range(1, done.steps + 1) if at == 1 or rng.random() < share):
-        for kind in KINDS if whole else (rng.choice(KINDS),):
-            what, second = f"{name}, {kind} at step {at} of {done.steps}", rng.choice(KINDS)
+    for failing in (failing for failing in range(1, done.steps + 1) if failing == 1 or rng.random() < share):
+        for kind in KINDS if thorough else (rng.choice(KINDS),):
+            situation, second = f"{name}, {kind} at step {failing} of {done.steps}", rng.choice(KINDS)
             _copied(prepared, work)
-            tried += _checked(case, work, trial(lambda: case.act(work), work, at, kind), before, after, what)
-            if whole:
+            tried += _checked(case, work, trial(lambda: case.act(work), work, failing, kind), before, after, situation)
+            if thorough:
                 again = trial(lambda: case.act(work), work, rng.randint(1, done.steps), second)
-                tried += _checked(case, work, again, before, after, f"{what}, and again")
+                tried += _checked(case, work, again, before, after, f"{situation}, and again")
             for left in work.rglob(".*.tmp"):
                 os.utime(left, (0, 0))  # the next run finds it a day later
             last = trial(lambda: case.act(work), work)
-            assert last.code == DONE, f"{what}: the rerun fails: {last.said}"
-            assert _seen(case, work) == after, f"{what}: the rerun gives another content"
+            assert last.code == DONE, f"{situation}: the rerun fails: {last.said}"
+            assert _seen(case, work) == after, f"{situation}: the rerun gives another content"
             left = [path.name for path in work.rglob(".*.tmp")]
-            assert not left or (whole and second == "broken"), f"{what}: {left} are left over"
+            assert not left or (thorough and second == "broken"), f"{situation}: {left} are left over"
     return tried
 
 
-def _checked(case: Case, work: Path, outcome: Outcome, before: Any, after: Any, what: str) -> bool:
+def _checked(case: Case, work: Path, outcome: Outcome, before: Any, after: Any, situation: str) -> bool:
     """Whether the failure came about; what is then to be seen is whole."""
     if not outcome.hit:
-        assert outcome.code == DONE, f"{what}: {outcome.said}"
+        assert outcome.code == DONE, f"{situation}: {outcome.said}"
         return False
     # a step whose failure costs nothing, as the removal of what is not needed any more, may fail
-    assert outcome.code in (DONE, CLEAN, KILLED), f"{what}: {outcome.said}"
+    assert outcome.code in (DONE, CLEAN, KILLED), f"{situation}: {outcome.said}"
     found = _seen(case, work)
-    assert found in (before, after) or case.on_the_way(found, after), f"{what}: neither the old nor the new content"
+    assert found in (before, after) or case.on_the_way(found, after), (
+        f"{situation}: neither the old nor the new content"
+    )
     return True
 
 

@@ -46,9 +46,9 @@ def test_each_group_has_its_law(file, tmp_path):
     refused(here("fit", str(file), "--at", "1e9"), "there are 8 laws to fit", "--dataset", "cross-entropy of F on code")
 
 
-@pytest.mark.parametrize(("at", "floor", "slip"), [(1e8, False, False), (3e9, True, False), (3e13, True, True)])
-def test_a_forecast_says_what_it_supposes(file, at, floor, slip, caplog):
-    done = here("fit", str(file), "--dataset", "web", "--family", "F", "--k", "5", "--at", str(at))
+@pytest.mark.parametrize(("size", "floor", "slip"), [(1e8, False, False), (3e9, True, False), (3e13, True, True)])
+def test_a_forecast_says_what_it_supposes(file, size, floor, slip, caplog):
+    done = here("fit", str(file), "--dataset", "web", "--family", "F", "--k", "5", "--at", str(size))
     assert ("if there is no floor" in done.stdout) == floor
     assert ("times the largest" in done.stdout) == floor
     assert ("in thousands, millions or billions?" in caplog.text) == slip

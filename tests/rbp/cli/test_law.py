@@ -107,10 +107,10 @@ def test_what_cannot_be_is_said_and_no_page_written(project, arguments, words):
 @pytest.mark.long
 def test_ranks_are_counted_at_any_threshold(law):
     ranked = [Ranked(open_store(folder)) for folder in STORES]
-    sizes = [one.store.size for one in ranked]
+    sizes = [result.store.size for result in ranked]
     printed, _ = law(*STORES, "-k", "3000,4096")
     assert "−ln RBP_4096, neox on humaneval: no law" in printed  # every token is a hit
-    fit = fit_power_law(sizes, [-math.log(np.mean(one.ranks <= 3000)) for one in ranked])
+    fit = fit_power_law(sizes, [-math.log(np.mean(result.ranks <= 3000)) for result in ranked])
     assert f"−ln RBP_3000 = {fit.prefactor:.4g} · S^(−{fit.alpha:.4f}), neox on humaneval" in printed
     assert rbp.law(STORES, k=3000).alpha == pytest.approx(fit.alpha, rel=1e-12)
 

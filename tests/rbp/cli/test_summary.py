@@ -80,12 +80,14 @@ def test_a_k_that_no_token_meets_has_a_row(tmp_path, k):
     store, out = make_store(tmp_path / "m", np.full(60, 30), [20] * 3, token=np.arange(60)), tmp_path / "table.csv"
     rows, said = summary(store, "--k", k, "--intervals")
     none = rows[rows["hits"] == 0]
-    assert none["k"].tolist() == [int(each) for each in k.split(",") if int(each) < 31]
+    assert none["k"].tolist() == [int(number) for number in k.split(",") if int(number) < 31]
     assert np.isinf(none["value"]).all()
     assert none["low"].tolist() == pytest.approx([-math.log(1 - 0.025 ** (1 / 60))] * len(none))  # no hit in 60
     assert "No token ranks first: −ln 0 is inf." in said
     here("ranks", "summary", str(store.folder), "--k", k, "--out", str(out))
-    assert open_source(out).table["k"].dropna().tolist() == [int(each) for each in k.split(",") if int(each) >= 31]
+    assert open_source(out).table["k"].dropna().tolist() == [
+        int(number) for number in k.split(",") if int(number) >= 31
+    ]
 
 
 @pytest.mark.parametrize(("tied", "alike"), [(2, 0), (30, 6), (300, 300)])

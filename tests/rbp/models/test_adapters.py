@@ -26,7 +26,7 @@ def tied(base, folder, which):
 
 
 @pytest.fixture
-def whole(saved, tmp_path):
+def adapter_folder(saved, tmp_path):
     """The folder of an adapter of GPT-2's attention, with an output layer of its own."""
     tied(saved("gpt2"), tmp_path / "adapter", "whole output")
     return tmp_path / "adapter"
@@ -45,7 +45,7 @@ def test_what_is_added_to_one_use_of_a_shared_matrix_does_not_get_into_the_other
     ids = torch.arange(40)[None]
     with torch.inference_mode():
         expected = own(input_ids=ids).logits
-        ours, before = (load(each).model(input_ids=ids).logits for each in (tmp_path / "adapter", saved("gpt2")))
+        ours, before = (load(place).model(input_ids=ids).logits for place in (tmp_path / "adapter", saved("gpt2")))
     assert (before - expected).abs().max() > 0.1
     assert (ours - expected).abs().max() < 1e-5 * expected.abs().max()
 
@@ -57,16 +57,16 @@ def test_what_is_added_to_one_use_of_a_shared_matrix_does_not_get_into_the_other
         ({"target_modules": ["no_such_layer"]}, "cannot apply the adapter"),
     ],
 )
-def test_a_configuration_that_would_not_be_applied_as_it_is_meant_is_refused(whole, fields, message):
-    configure(whole / "adapter_config.json", **fields)
+def test_a_configuration_that_would_not_be_applied_as_it_is_meant_is_refused(adapter_folder, fields, message):
+    configure(adapter_folder / "adapter_config.json", **fields)
     with pytest.raises(DataError, match=message):
-        load(whole)
+        load(adapter_folder)
 
 
-def test_tokens_before_the_text_and_weights_beside_are_refused(whole, saved, tmp_path):
+def test_tokens_before_the_text_and_weights_beside_are_refused(adapter_folder, saved, tmp_path):
     adapter("PROMPT_TUNING", tmp_path / "prompt")
     both = shutil.copytree(saved("gpt2"), tmp_path / "both")
-    shutil.copytree(whole, both, dirs_exist_ok=True)
+    shutil.copytree(adapter_folder, both, dirs_exist_ok=True)
     with pytest.raises(DataError, match=r"adds tokens before the text \(prompt tuning\)"):
         load(tmp_path / "prompt" / "adapter")
     with pytest.raises(DataError, match="weights and an adapter beside them"):
@@ -92,8 +92,8 @@ def test_an_adapter_that_its_base_holds_already_is_named(tmp_path, caplog):
     ],
     ids=["one layer less", "one more", "more tokens"],
 )  # fmt: skip
-def test_an_adapter_of_another_model_is_not_applied_in_part(whole, change, message):
-    path = whole / "adapter_model.safetensors"
+def test_an_adapter_of_another_model_is_not_applied_in_part(adapter_folder, change, message):
+    path = adapter_folder / "adapter_model.safetensors"
     save_file(change(load_file(path)), path, {"format": "pt"})
     with pytest.raises(DataError, match=message):
-        load(whole)
+        load(adapter_folder)

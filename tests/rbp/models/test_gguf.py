@@ -19,14 +19,14 @@ from rbp.models.load import load_tokenizer
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> Path:
+def llama_folder(tmp_path_factory) -> Path:
     """The folder of the case "llama"; `file`: the same as a GGUF file."""
     return save_case("llama", tmp_path_factory.mktemp("llama"))
 
 
 @pytest.fixture(scope="module")
-def file(whole, tmp_path_factory) -> Path:
-    return write_case("llama", whole, tmp_path_factory.mktemp("file") / "a.gguf")
+def file(llama_folder, tmp_path_factory) -> Path:
+    return write_case("llama", llama_folder, tmp_path_factory.mktemp("file") / "a.gguf")
 
 
 #: architectures whose fields or tensors need what no other's do; all: tests/slow/test_every_model.py
@@ -56,16 +56,16 @@ def test_every_quantization_gives_its_dequantized_weights(kind, tmp_path):
 
 def test_positions_scaled_as_llama_3_scales_them(file, tmp_path):
     """Of such a model the file has a table of what frequencies are divided by, and no field."""
-    whole = save_case("llama", tmp_path / "whole")
+    llama_folder = save_case("llama", tmp_path / "whole")
     rope = {"rope_type": "llama3", "rope_theta": 700.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
             "original_max_position_embeddings": 32}  # fmt: skip
-    model = AutoModelForCausalLM.from_pretrained(whole)
+    model = AutoModelForCausalLM.from_pretrained(llama_folder)
     scaled = LlamaConfig(**{**model.config.to_dict(), "rope_parameters": rope})
-    scaled.save_pretrained(whole)
+    scaled.save_pretrained(llama_folder)
     plain, other = (type(model)(config).model.rotary_emb.inv_freq for config in (model.config, scaled))
     table = {"rope_freqs.weight": (plain / other).numpy()}
-    written = write_case("llama", whole, tmp_path / "a.gguf", extra=table)
-    expected = own_logits(whole)
+    written = write_case("llama", llama_folder, tmp_path / "a.gguf", extra=table)
+    expected = own_logits(llama_folder)
     assert (own_logits(written) - expected).abs().max() < 1e-4 < 1e-2 < (own_logits(file) - expected).abs().max()
 
 
@@ -82,7 +82,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "message"),
+    ("name", "options", "message"),
     [
         *((name, {"more": fields}, message) for name, fields, message in REFUSED),
         ("llama", {"without": ("attention.head_count",)}, r"lacks the field llama\.attention\.head_count"),
@@ -99,14 +99,14 @@ REFUSED = [
         ("llama", {"extra": {"blk.0.attn_q_norm.weight": np.ones(4, np.float32)}}, r"takes \S+ of the \S+ numbers"),
     ],
 )
-def test_what_would_not_reach_the_model_is_refused(name, given, message, whole, tmp_path):
-    folder = whole if name == "llama" else save_case(name, tmp_path / "whole")
-    file = write_case(name, folder, tmp_path / "a.gguf", **given)
+def test_what_would_not_reach_the_model_is_refused(name, options, message, llama_folder, tmp_path):
+    folder = llama_folder if name == "llama" else save_case(name, tmp_path / "whole")
+    file = write_case(name, folder, tmp_path / "a.gguf", **options)
     with pytest.raises(DataError, match=message):
         load(file)
 
 
-def test_only_the_file_is_read(whole, file, tmp_path):
+def test_only_the_file_is_read(llama_folder, file, tmp_path):
     text = texts(1)[0] + "\n\t 1 + 1 = 2, <|end|> naïve 東京"
     shutil.copy(file, tmp_path / "a.gguf")
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
@@ -116,9 +116,9 @@ def test_only_the_file_is_read(whole, file, tmp_path):
     again = find_model(str(file))
     assert files.tokenizer_fingerprint(load_tokenizer(files)) == again.tokenizer_fingerprint(load_tokenizer(again))
     assert load_tokenizer(files)(text)["input_ids"] == make_tokenizer()(text)["input_ids"]
-    weight = load_file(whole / "model.safetensors")["lm_head.weight"]
+    weight = load_file(llama_folder / "model.safetensors")["lm_head.weight"]
     assert torch.equal(load(tmp_path).model.lm_head.weight, weight)
-    shutil.copy(file, shutil.copytree(whole, tmp_path / "both"))  # beside safetensors it is passed over
+    shutil.copy(file, shutil.copytree(llama_folder, tmp_path / "both"))  # beside safetensors it is passed over
     assert find_model(str(tmp_path / "both")).gguf is None
 
 

@@ -36,7 +36,7 @@ def lora():
 def held(model):
     """A copy of all that is a model's."""
     tensors = {n: t.detach().clone() for n, t in (*model.named_parameters(), *model.named_buffers())}
-    return tensors, copy.deepcopy(model.config.to_dict()), [each.training for each in model.modules()]
+    return tensors, copy.deepcopy(model.config.to_dict()), [module.training for module in model.modules()]
 
 
 def assert_as_before(model, before):
@@ -75,8 +75,8 @@ def scaled_by(factor):
 
 
 class Halving(LlamaForCausalLM):
-    def forward(self, *given, **named):
-        out = super().forward(*given, **named)
+    def forward(self, *inputs, **named):
+        out = super().forward(*inputs, **named)
         out.logits = out.logits / 2
         return out
 
@@ -109,11 +109,11 @@ def test_a_model_that_answers_otherwise_gets_a_store_of_its_own(kind, tmp_path, 
 def test_a_store_that_is_saved_replaces_no_other_models(tmp_path):
     first, second = random_model("llama"), random_model("llama")
     second.__class__ = Halving
-    one, two = ranked(first), ranked(second)
-    places = [each.save(tmp_path) for each in (one, two, one, two)]
+    first_result, second_result = ranked(first), ranked(second)
+    places = [result.save(tmp_path) for result in (first_result, second_result) * 2]
     assert places == [places[0], places[0].with_name(f"{places[0].name}-2")] * 2
     saved = [Ranked(open_store(place)) for place in places[:2]]
-    assert [each.cross_entropy for each in saved] == [one.cross_entropy, two.cross_entropy]
+    assert [result.cross_entropy for result in saved] == [first_result.cross_entropy, second_result.cross_entropy]
     assert saved[1].save(tmp_path / "elsewhere").name == places[1].name
 
 
@@ -174,7 +174,7 @@ def test_a_rank_has_one_meaning_in_bfloat16():
     found = ranked(model)
     assert found.store.logits == "float32"
     hidden = []
-    model.get_output_embeddings().register_forward_pre_hook(lambda _, given: hidden.append(given[0][0]))
+    model.get_output_embeddings().register_forward_pre_hook(lambda _, inputs: hidden.append(inputs[0][0]))
     with torch.inference_mode():
 
         def product(ids):

@@ -44,16 +44,16 @@ def test_the_files_that_are_read_are_fingerprinted(copy):
         return load(copy).model.transformer.wte.weight
 
     fingerprints = []
-    whole, model = seen(), AutoModelForCausalLM.from_config(CONFIGS["gpt2"])
+    first_weight, model = seen(), AutoModelForCausalLM.from_config(CONFIGS["gpt2"])
     weight = model.transformer.wte.weight
     model.save_pretrained(copy, max_shard_size="40KB")
-    assert seen().equal(whole)
+    assert seen().equal(first_weight)
     (copy / "model.safetensors").unlink()
     assert seen().equal(weight)
     for name in ("model.safetensors", "other.safetensors"):
         with torch.no_grad():
             weight.add_(1)
-        state = {key: each.contiguous() for key, each in model.state_dict().items() if key != "lm_head.weight"}
+        state = {key: tensor.contiguous() for key, tensor in model.state_dict().items() if key != "lm_head.weight"}
         save_file(state, copy / name, {"format": "pt"})
         if name != "model.safetensors":
             configure(copy / "config.json", transformers_weights=name)

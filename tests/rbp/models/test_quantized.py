@@ -71,9 +71,9 @@ class Unpacked(torch.nn.Module):
 
 def unpack_at_first_pass(model):
     def hook(*_):
-        for each in model.modules():
-            if isinstance(each, Unpacked):
-                each.weight = torch.nn.Parameter(each.weight * each.scale, requires_grad=False)
+        for module in model.modules():
+            if isinstance(module, Unpacked):
+                module.weight = torch.nn.Parameter(module.weight * module.scale, requires_grad=False)
         handle.remove()
 
     handle = model.register_forward_pre_hook(hook)
@@ -100,7 +100,7 @@ class Nested(torch.Tensor):
     def __torch_dispatch__(cls, function, kinds, args=(), kwargs=None):
         if function is torch.ops.aten.detach.default:
             return cls(args[0].numbers, args[0].scale)
-        full = [each.numbers.float() * each.scale if isinstance(each, Nested) else each for each in args]
+        full = [value.numbers.float() * value.scale if isinstance(value, Nested) else value for value in args]
         if function not in (torch.ops.aten.mm.default, torch.ops.aten.t.default, torch.ops.aten.addmm.default):
             raise NotImplementedError(function)
         return function(*full, **(kwargs or {}))
@@ -118,8 +118,8 @@ def quantized(kind, *, plainly=False):
     """A model of a kind; plainly: of the same numbers, without tensors made of tensors."""
     model = random_model("llama")
     if kind == "container":
-        for each in model.modules():
-            vars(each)["_parameters"] = Container(each._parameters)
+        for module in model.modules():
+            vars(module)["_parameters"] = Container(module._parameters)
     elif kind == "nested":
         for layer in (model.lm_head, model.model.layers[1].mlp.up_proj):
             make_nested(layer, (lambda numbers, scale: numbers.float() * scale) if plainly else Nested)
@@ -150,14 +150,14 @@ def test_ranks_are_those_of_a_model_alike_and_the_model_stays_as_it_is(kind, war
     ids = [TOKENIZER(text)["input_ids"] for text in TEXTS]
     if warm:
         logits(model, ids[0])
-    modes = [each.training for each in model.train().modules()]
+    modes = [module.training for module in model.train().modules()]
     found = rbp.rank(model, TEXTS, tokenizer=TOKENIZER, length=64)
-    assert modes == [each.training for each in model.modules()]
-    expected = [logits(alike, each) for each in ids]
+    assert modes == [module.training for module in model.modules()]
+    expected = [logits(alike, tokens) for tokens in ids]
     for row in found.to_pandas().itertuples():
         values = expected[row.document][row.position - 1].double().numpy()
         assert_ranked(values, row.token, row.greater, row.equal, row.nll)
-    assert all(torch.allclose(logits(model, each), wanted) for each, wanted in zip(ids, expected, strict=True))
+    assert all(torch.allclose(logits(model, tokens), wanted) for tokens, wanted in zip(ids, expected, strict=True))
     assert found.store.size == non_embedding_params(random_model("llama"))
 
 

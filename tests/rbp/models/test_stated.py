@@ -45,8 +45,8 @@ def test_a_version_that_reads_a_field_otherwise_is_refused_by_name(tmp_path, mon
     """transformers 5.2.0 reads partial_rotary_factor 1.0 of GPT-NeoX as 0.25: cross-entropy 3.77 for 3.83."""
     folder, own = save_model(tmp_path / "m", "neox"), GPTNeoXConfig.from_dict.__func__
 
-    def as_of_old(cls, given, **options):
-        made = own(cls, given, **options)
+    def as_of_old(cls, fields, **options):
+        made = own(cls, fields, **options)
         (made[0] if isinstance(made, tuple) else made).rope_parameters["partial_rotary_factor"] = 0.125
         return made
 

@@ -109,8 +109,8 @@ def by_scores(text: str, scores: dict[str, float]) -> list[str]:
     """SentencePiece's BPE: of all neighbours that make a token, those that make the best one are joined, again."""
     parts = ["▁", *text.replace(" ", "▁")]
     while pairs := [(scores[a + b], -i) for i, (a, b) in enumerate(pairwise(parts)) if a + b in scores]:
-        at = -max(pairs)[1]
-        parts[at : at + 2] = [parts[at] + parts[at + 1]]
+        place = -max(pairs)[1]
+        parts[place : place + 2] = [parts[place] + parts[place + 1]]
     return parts
 
 
@@ -173,7 +173,7 @@ def test_a_file_of_sentencepiece_is_followed_or_the_tokenizer_refused(
 ):
     monkeypatch.setitem(sys.modules, "sentencepiece", SimpleNamespace(SentencePieceProcessor=Characters))
     kinds = dict.fromkeys("▁ \n\t" + "".join(map(chr, range(33, 127))) + "ïçéﬁ①②Ａ東京は😀")
-    raw = Tokenizer(models.BPE({each: i for i, each in enumerate(kinds)}, []))
+    raw = Tokenizer(models.BPE({character: i for i, character in enumerate(kinds)}, []))
     raw.pre_tokenizer = pre_tokenizers.Metaspace()
     raw.normalizer = normalizer
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw)
@@ -187,14 +187,16 @@ def test_a_file_of_sentencepiece_is_followed_or_the_tokenizer_refused(
 
 
 def test_a_tokenizer_by_hand(tmp_path):
-    whole = save_case("llama", tmp_path / "whole")
-    file = str(write_case("llama", whole, tmp_path / "a.gguf", tokens={"pre": "sorcery"}))
+    model_folder = save_case("llama", tmp_path / "whole")
+    file = str(write_case("llama", model_folder, tmp_path / "a.gguf", tokens={"pre": "sorcery"}))
     make_tokenizer("<|end|> $A").save_pretrained(tmp_path / "given")
-    given, corpus = str(tmp_path / "given"), str(write_texts(tmp_path / "text.jsonl", texts(4, longest=30)))
-    found = [find_model(str(model), tokenizer=given) for model in (file, whole)]
-    one, other = map(open_store, extract(found, [corpus], protocol("windows", length=48), tmp_path / "out"))
-    assert one.ranks()["greater"].tolist() == other.ranks()["greater"].tolist()
-    own = find_model(str(whole))
+    tokenizer_folder, corpus = str(tmp_path / "given"), str(write_texts(tmp_path / "text.jsonl", texts(4, longest=30)))
+    found = [find_model(str(model), tokenizer=tokenizer_folder) for model in (file, model_folder)]
+    by_file, other = map(open_store, extract(found, [corpus], protocol("windows", length=48), tmp_path / "out"))
+    assert by_file.ranks()["greater"].tolist() == other.ranks()["greater"].tolist()
+    own = find_model(str(model_folder))
     assert found[1].tokenizer_fingerprint(None) != own.tokenizer_fingerprint(None)
-    done = here("extract", "--model", file, "--corpus", corpus, "--out", str(tmp_path / "o"), "--tokenizer", given)
+    done = here(
+        "extract", "--model", file, "--corpus", corpus, "--out", str(tmp_path / "o"), "--tokenizer", tokenizer_folder
+    )
     assert open_store(done.stdout.strip()).ranks()["token"].size > 20, done.stderr

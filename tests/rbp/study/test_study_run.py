@@ -76,7 +76,7 @@ def test_two_runs_at_once(tmp_path):
 
 @pytest.mark.long
 def test_a_killed_shard_is_repeated_and_the_store_is_the_same(tmp_path):
-    study, whole = read(tmp_path, FILE), unsharded(tmp_path / "whole")
+    study, in_one_go = read(tmp_path, FILE), unsharded(tmp_path / "whole")
     command = [sys.executable, "-m", "rbp.cli", "study", "run", str(study.path), "--profile", "local"]
     with (tmp_path / "log").open("wb") as log:
         driver = subprocess.Popen(command, stdout=log, stderr=log)
@@ -86,10 +86,10 @@ def test_a_killed_shard_is_repeated_and_the_store_is_the_same(tmp_path):
     assert parts(study.out / "ranks") == parts(tmp_path / "whole")
     (merged,) = [Store(folder) for folder in (study.out / "ranks").iterdir()]
     same = ("key", "digest", "packs", "tokens", "complete", "parts")
-    assert [merged.manifest[name] for name in same] == [whole.manifest[name] for name in same]
+    assert [merged.manifest[name] for name in same] == [in_one_go.manifest[name] for name in same]
     table = pd.read_csv(study.out / "measurements.csv")
     assert set(table["model"]) == {"neox-10k-at-8m"}
-    direct = open_source(whole.folder).table
+    direct = open_source(in_one_go.folder).table
     assert table["value"].tolist() == pytest.approx(direct["value"].tolist())
 
     # a damaged part is named, and then ranked again by the shards that run again, and nothing else

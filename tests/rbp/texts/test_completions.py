@@ -41,20 +41,20 @@ def by_hand(model, tokenizer, prompt, completion, *, special=False, first=False)
     front = [0] if first else []
     apart = set() if special else {*tokenizer.all_special_ids}
     scored = []
-    for at, token in enumerate(ids):
-        start = len(tokenizer.decode(ids[:at]).encode().rstrip("\ufffd".encode()).decode())
-        end = len(tokenizer.decode(ids[: at + 1]))
+    for place, token in enumerate(ids):
+        start = len(tokenizer.decode(ids[:place]).encode().rstrip("\ufffd".encode()).decode())
+        end = len(tokenizer.decode(ids[: place + 1]))
         if (prompt and (end <= len(prompt) or text[start : len(prompt)].strip())) or token in apart:
             continue
-        if at == 0 and not first:
+        if place == 0 and not first:
             continue
-        if at and ids[at - 1] in apart:
+        if place and ids[place - 1] in apart:
             continue
         with torch.no_grad():
-            logits = model(torch.tensor([[*front, *ids[:at]]])).logits[0, -1]
+            logits = model(torch.tensor([[*front, *ids[:place]]])).logits[0, -1]
         own = logits[token]
         nll = float(logits.logsumexp(0) - own)
-        scored.append((at, token, int((logits > own).sum()), int((logits == own).sum()), nll))
+        scored.append((place, token, int((logits > own).sum()), int((logits == own).sum()), nll))
     return scored
 
 
@@ -90,10 +90,10 @@ def test_long_prompts_and_budgets(tokenizer):
     """The windows of a prompt alone are not read, and a budget counts what is scored."""
     rows = [{"prompt": "the law of data " * 200, "completion": "grows as models grow"}, ROWS[0]]
     corpus, chosen = given_corpus(rows, "c"), protocol("windows", length=32)
-    whole = plan_rows(corpus, tokenizer, chosen)
-    assert {row.document for row in whole.rows} == {0, 1}
-    assert whole.tokens_read < 100
-    for budget in range(1, whole.tokens + 1):
+    full_plan = plan_rows(corpus, tokenizer, chosen)
+    assert {row.document for row in full_plan.rows} == {0, 1}
+    assert full_plan.tokens_read < 100
+    for budget in range(1, full_plan.tokens + 1):
         plan = plan_rows(corpus, tokenizer, protocol("windows", length=32, tokens=budget))
         assert plan.tokens == budget
 
@@ -121,8 +121,8 @@ def test_prompts_are_read_from_every_kind_of_file(tmp_path, kind, partly):
     corpus = open_corpus(str(_write(tmp_path, kind, ROWS)), partly=partly)
     assert [corpus.documents[i] for i in range(len(ROWS))] == [prompt + completion for prompt, completion in PAIRS]
     assert [corpus.prompt(i) for i in range(len(ROWS))] == [prompt for prompt, _ in PAIRS]
-    named = [{"q": row["prompt"], "text": "x", "a": row["completion"]} for row in ROWS]
-    other = open_corpus(str(_write(tmp_path, kind, named)), ["a"], partly, "q")
+    named = [{"q": row["prompt"], "text": "x", "completion": row["completion"]} for row in ROWS]
+    other = open_corpus(str(_write(tmp_path, kind, named)), partly=partly, prompt="q")
     assert [*other.documents] == [*corpus.documents]
     assert [*other.starts] == [*corpus.starts]
     text = open_corpus(str(tmp_path / f"mine.{kind}"))  # which has a text, too: it is that
@@ -167,9 +167,9 @@ def test_on_the_command_line_and_checked_again(tmp_path):
     folder = save_model(tmp_path / "model", "llama", make_tokenizer("<|end|> $A"))
     named = [{"q": row["prompt"], "a": row["completion"]} for row in ROWS]
     corpus = _write(tmp_path, "jsonl", named)
-    given = ["--model", str(folder), "--corpus", str(corpus), "--field", "a", "--prompt", "q"]
-    here("extract", *given, "--score", "special", "--score", "first", "--out", str(tmp_path / "all"))
-    done = here("extract", *given, "--out", str(tmp_path / "plain"))
+    options = ["--model", str(folder), "--corpus", str(corpus), "--field", "a", "--prompt", "q"]
+    here("extract", *options, "--score", "special", "--score", "first", "--out", str(tmp_path / "all"))
+    done = here("extract", *options, "--out", str(tmp_path / "plain"))
     assert "of prompts" in done.stderr
     stores = [open_store(next((tmp_path / name).iterdir())) for name in ("all", "plain")]
     tokenizer, model = make_tokenizer(), random_model("llama")

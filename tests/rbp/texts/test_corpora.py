@@ -45,15 +45,15 @@ def write(tmp_path):
 def test_files_with_fields(write, suffix, packed):
     """Each as it is and packed; two frames of a .zst are one file, as of a .gz."""
     content, pack = CONTENTS[suffix].encode(), PACK[packed]
-    whole = pack(content[:9]) + pack(content[9:])
-    path = write(f"c{suffix}{packed}", whole)
+    packed_content = pack(content[:9]) + pack(content[9:])
+    path = write(f"c{suffix}{packed}", packed_content)
     corpus = open_corpus(path)
     assert (corpus.name, list(corpus.documents)) == (f"c{suffix}".rpartition(".")[0], ["one", "zwei ü"])
     assert list(open_corpus(path, ["title", "text"]).documents) == ["a\none", "b\nzwei ü"]
     with pytest.raises(DataError, match="no field body"):
         open_corpus(path, ["body"])
     if packed:
-        write(f"c{suffix}{packed}", whole[:-6])
+        write(f"c{suffix}{packed}", packed_content[:-6])
         with pytest.raises(DataError, match="cannot read"):
             open_corpus(path)
 
@@ -97,7 +97,7 @@ TWICE = {
 def test_a_field_that_is_there_twice_is_refused_if_it_is_asked_for(name, partly, write, tmp_path):
     path = str(tmp_path / name)
     if TWICE[name] is None:
-        columns = [arrow.array([each]) for each in "abc"]
+        columns = [arrow.array([cell]) for cell in "abc"]
         parquet.write_table(arrow.Table.from_arrays(columns, names=["text", "n", "text"]), path)
     else:
         write(name, TWICE[name])
@@ -142,12 +142,12 @@ def test_a_budget_reads_no_more_of_a_packed_file_than_it_needs(kind, tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < (8 if kind.startswith(".txt") else 16) * 10**6
-    whole = open_corpus(str(path))
-    assert whole.fingerprint == open_corpus(str(path), partly=True).fingerprint
-    for one, other in zip(
-        some.rows, plan_rows(Corpus("c", [whole.documents[0][:50_000]]), tokenizer, chosen).rows, strict=True
+    corpus = open_corpus(str(path))
+    assert corpus.fingerprint == open_corpus(str(path), partly=True).fingerprint
+    for row, other in zip(
+        some.rows, plan_rows(Corpus("c", [corpus.documents[0][:50_000]]), tokenizer, chosen).rows, strict=True
     ):
-        assert (one.start, one.ids.tolist()) == (other.start, other.ids.tolist())
+        assert (row.start, row.ids.tolist()) == (other.start, other.ids.tolist())
 
 
 @pytest.mark.parametrize(("kind", "packed"), [(".txt", ".gz"), (".jsonl", ".zst"), (".csv", ".gz")])

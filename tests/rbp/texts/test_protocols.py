@@ -44,7 +44,7 @@ def test_every_window_begins_alike(template, bos, name):
             assert places.setdefault(place, row.ids[i]) == row.ids[i]
     for document in (0, 1):
         ids = tokenizer(documents[document])["input_ids"]
-        mine = [place for at, place in sorted(places) if at == document]
+        mine = [place for number, place in sorted(places) if number == document]
         assert mine == [*range(len(own), len(own) + len(mine))]  # positions are those of the tokenizer's own output
         assert [int(places[document, place]) for place in mine] == ids[len(own) : len(own) + len(mine)]
 
@@ -111,15 +111,15 @@ def test_a_budget_reads_no_more_of_a_long_line_than_it_needs(name, template, tex
     monkeypatch.setattr(type(tokenizer), "__call__", counted)
     some = plan_rows(corpus, tokenizer, protocol(name, length=64, tokens=budget))
     assert scored(some.rows) == scored(every.rows)[:budget]
-    for one, other in zip(some.rows, every.rows, strict=False):
-        assert one.ids.tolist() == other.ids[: len(one.ids)].tolist()
+    for row, other in zip(some.rows, every.rows, strict=False):
+        assert row.ids.tolist() == other.ids[: len(row.ids)].tolist()
     assert 0 < sum(characters) < 2 * len(text) * read
 
 
 def test_an_empty_tokenizer_is_told_from_a_short_text():
     empty = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.BPE()))
-    for tokenizer, what in ((empty, "makes no tokens"), (make_tokenizer(), "two plain tokens")):
-        with pytest.raises(DataError, match=what):
+    for tokenizer, words in ((empty, "makes no tokens"), (make_tokenizer(), "two plain tokens")):
+        with pytest.raises(DataError, match=words):
             plan_rows(Corpus("c", ["a"]), tokenizer, protocol("windows"))
 
 
@@ -169,7 +169,7 @@ def as_bytes():
 def as_pieces():
     """Pieces of characters, of bytes where there is none, of a text that is composed, without spaces at its ends."""
     letters = ["</s>", *"▁abcdefghijklmnopqrstuvwxyzé", *(f"<0x{i:02X}>" for i in range(256))]
-    raw = Tokenizer(models.BPE({each: i for i, each in enumerate(letters)}, [], byte_fallback=True))
+    raw = Tokenizer(models.BPE({letter: i for i, letter in enumerate(letters)}, [], byte_fallback=True))
     raw.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Strip(), normalizers.Replace(" ", "▁")])
     return PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="</s>")  # noqa: S106
 
@@ -205,12 +205,12 @@ def test_what_a_tokenizer_draws_is_refused():
     sampling = as_words()
     sampling.backend_tokenizer.model = models.Unigram([("<unk>", 0.0), ("a", -1.0)], unk_id=0, alpha=0.1, nbest_size=9)
     drawing = Drawing(tokenizer_object=make_tokenizer().backend_tokenizer)
-    for tokenizer, what in (
+    for tokenizer, words in (
         (dropping, r"dropout is 0\.001"),
         (sampling, r"alpha is 0\.1"),
         (drawing, "other tokens for one text each time"),
     ):
-        with pytest.raises(DataError, match=what):
+        with pytest.raises(DataError, match=words):
             plan_rows(Corpus("c", ["a rank of the law"]), tokenizer, protocol("windows"))
 
 
@@ -227,15 +227,15 @@ def failing(kind):
 
 
 @pytest.mark.parametrize(
-    ("kind", "what"),
+    ("kind", "words"),
     [
         ("panic", "fails on a text: .*retry-limit"),
         ("unknown", "fails on a text: .*UNK"),
         ("template", r"makes 9,216 tokens of 1,024 bytes"),
     ],
 )
-def test_a_tokenizer_that_fails_or_makes_far_too_many_tokens_is_refused(kind, what):
-    with pytest.raises(DataError, match=what):
+def test_a_tokenizer_that_fails_or_makes_far_too_many_tokens_is_refused(kind, words):
+    with pytest.raises(DataError, match=words):
         plan_rows(Corpus("c", ["a" * 2000]), failing(kind), protocol("windows"))
 
 
