@@ -5,7 +5,7 @@ A checkpoint saved by pickle can run any code when it is read, so such files are
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -143,77 +143,75 @@ def find_model(name: str, revision: str | None = None, tokenizer: str | None = N
         if is_checkpoint(path) and revision in (None, path.name):
             path, revision = path.parent, path.name
             name = str(path if path.name not in ("", "..") else path.resolve())
-        files = _find_in_folder(path, name, revision, by_hand)
+        files = _find_in_folder(path, name, revision)
     elif path.suffix == gguf.SUFFIX and path.is_file():
         if revision is not None:
             raise DataError("a GGUF file has no revisions", name, "Leave the revision away.")
-        files = _find_gguf(path, name, None, by_hand)
+        files = _find_gguf(path, name)
     elif exists(path) or path.suffix == gguf.SUFFIX or name.startswith(("/", ".", "~")) or repository.count("/") > 1:
         remedy = "Give a folder with config.json, a GGUF file, or a hub id."
         raise DataError("there is no such model folder or file", name, remedy)
     else:
-        files = _find_on_hub(repository, revision or hub_revision or None, by_hand)
+        revision = revision or hub_revision or None
+        files = _find_on_hub(repository, revision)
+    files = replace(files, checkpoint=revision, by_hand=by_hand)
     return files if files.gguf else _verified(files)
 
 
-def _find_in_folder(path: Path, name: str, revision: str | None, by_hand: Path | None) -> ModelFiles:
+def _find_in_folder(path: Path, name: str, revision: str | None) -> ModelFiles:
     """Find the model in a folder, or the checkpoint `revision` in a run's folder."""
     if revision is not None and revision not in checkpoints(path):
         raise DataError(f"there is no checkpoint {revision} in the folder", name, _listed_checkpoints(path))
     folder = path / (revision or "")
     if (folder / ADAPTER).is_file():
-        return _find_adapter(folder, name, None, revision, by_hand)
+        return _find_adapter(folder, name, None)
     ggufs = sorted(folder.glob(f"*{gguf.SUFFIX}"))
     if ggufs and not _has_weights(folder):
         if len(ggufs) > 1:
             raise DataError(f"the folder holds {len(ggufs)} GGUF files", name, f"Give one: {folder / ggufs[0].name}.")
-        return _find_gguf(ggufs[0], name, revision, by_hand)
+        return _find_gguf(ggufs[0], name)
     if not (folder / "config.json").is_file():
         remedy = "Give the folder of a saved model."
         if revision is None and checkpoints(folder):
             remedy = f"{_listed_checkpoints(folder)} Give one of these folders."
         raise _no_config(name, remedy)
-    return _find_safetensors(folder, name, None, revision, by_hand)
+    return _find_safetensors(folder, name, None)
 
 
-def _find_on_hub(name: str, revision: str | None, by_hand: Path | None) -> ModelFiles:
+def _find_on_hub(name: str, revision: str | None) -> ModelFiles:
     """Find the model of a hub repository; downloads its small files first, and then the weights that these name."""
     folder = _download(name, revision, _SMALL)
     commit = folder.name
     if (folder / ADAPTER).is_file():
         # the model's own weights too: an adapter beside them is refused
         folder = _download(name, commit, (_ADAPTER_WEIGHTS, _SINGLE))
-        return _find_adapter(folder, name, commit, revision, by_hand)
+        return _find_adapter(folder, name, commit)
     if not (folder / "config.json").is_file():
         raise _no_config(name, "Give the folder of a saved model.")
     folder = _download(name, commit, _weight_names(folder, name))
-    return _find_safetensors(folder, name, commit, revision, by_hand)
+    return _find_safetensors(folder, name, commit)
 
 
-def _find_gguf(path: Path, name: str, checkpoint: str | None, by_hand: Path | None) -> ModelFiles:
+def _find_gguf(path: Path, name: str) -> ModelFiles:
     """Find the model in a GGUF file. Raises DataError if it cannot be read."""
-    files = ModelFiles(name, path.parent, None, (path,), None, checkpoint, by_hand)
+    files = ModelFiles(name, path.parent, None, (path,))
     files.contents  # noqa: B018  # which refuses what cannot be read
     return files
 
 
-def _find_adapter(
-    folder: Path, name: str, commit: str | None, checkpoint: str | None, by_hand: Path | None
-) -> ModelFiles:
+def _find_adapter(folder: Path, name: str, commit: str | None) -> ModelFiles:
     """Find an adapter in a folder, and the model that it adapts."""
     if _has_weights(folder):
         fault = f"the folder holds weights and an adapter beside them ({ADAPTER}): which model is meant is not clear"
         raise DataError(fault, name, "Move the adapter to a folder of its own to apply it, or take it away.")
     weights = _present(folder, name, (_ADAPTER_WEIGHTS,))
-    return ModelFiles(name, folder, commit, weights, _base(folder, name), checkpoint, by_hand)
+    return ModelFiles(name, folder, commit, weights, _base(folder, name))
 
 
-def _find_safetensors(
-    folder: Path, name: str, commit: str | None, checkpoint: str | None, by_hand: Path | None
-) -> ModelFiles:
+def _find_safetensors(folder: Path, name: str, commit: str | None) -> ModelFiles:
     """Find the model whose configuration and weights lie in a folder."""
     weights = _present(folder, name, _weight_names(folder, name))
-    return ModelFiles(name, folder, commit, weights, None, checkpoint, by_hand)
+    return ModelFiles(name, folder, commit, weights)
 
 
 def _has_weights(folder: Path) -> bool:
