@@ -99,8 +99,8 @@ class Opened:
         self.training = training_of(files)
         self.marks = files.marks()
         self.tokenizer = load_tokenizer(files)
-        names = {"weights": files.fingerprint(), "tokenizer": files.tokenizer_fingerprint(self.tokenizer)}
-        self.fingerprints = names
+        tokenizer = files.tokenizer_fingerprint(self.tokenizer)
+        self.fingerprints = {"weights": files.fingerprint(), "tokenizer": tokenizer}
 
     @cached_property
     def language(self) -> LanguageModel:
@@ -124,7 +124,7 @@ class Opened:
         log.info("%s: %s on %s (%s; saved as %s)", self.files.name, self.settings.dtype, self.device, why, saved_as)
         if self.settings.device != "spread" or isinstance(self.files, Loaded):
             return load_model(self.files, self.settings.dtype, self.device)
-        size = size_of(read_config(self.files.folder), "config.json", self.files.name)
+        size = size_of(read_config(self.files.folder), self.files.name)
         head = size.head * BYTES[self.settings.dtype]
         loaded = load_model(self.files, self.settings.dtype, self.device, limits(head))
         log.info("%s: its parts lie on %s", self.files.name, ", ".join(loaded.places) or loaded.device)
@@ -196,7 +196,7 @@ def planned(
             tokenizer = load_tokenizer(files)
             folder = files.base.folder if files.base else files.folder
             config = files.contents.config if files.gguf else read_config(folder)
-            size = size_of(config, files.gguf.name if files.gguf else "config.json", files.name)
+            size = size_of(config, files.name)
             if device.type == "cpu":
                 memory = cpu_memory(size, settings.dtype, protocol.length, torch.get_num_threads())
             else:

@@ -18,16 +18,13 @@ class Size:
     """A model's size.
 
     non_embedding: S; total: all parameters, an output layer of its own included; head: the entries of the output layer,
-    V · d; vocabulary: V; source: where that is known from. For the published models head is their embedding parameters:
-    exact for Pythia and Qwen2.5, and 2 to 9% too much for GPT-2 and OPT, whose learned positions are among them; and
-    total counts the output layer apart from the embedding, which it is not in GPT-2, OPT and the smaller Qwen2.5.
+    V · d; vocabulary: V.
     """
 
     non_embedding: int
     total: int
     head: int
     vocabulary: int
-    source: str
 
     @property
     def width(self) -> int:
@@ -52,7 +49,7 @@ def read_config(folder: Path) -> Any:
 _KNOWN = "It must be a causal language model that transformers itself knows."
 
 
-def size_of(config: Any, source: str, where: str) -> Size:
+def size_of(config: Any, where: str) -> Size:
     """Return the size of the model that a configuration describes, built without weights by transformers' code alone.
 
     Raises DataError for one that transformers cannot build.
@@ -71,7 +68,6 @@ def size_of(config: Any, source: str, where: str) -> Size:
             total=sum(parameter.numel() for parameter in model.parameters()),
             head=int(text.vocab_size) * int(text.hidden_size),
             vocabulary=int(text.vocab_size),
-            source=source,
         )
     except Exception as error:  # transformers raises many kinds
         raise DataError(f"cannot build the model: {first_line(error)}", where, _KNOWN) from None

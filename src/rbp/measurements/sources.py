@@ -193,8 +193,13 @@ class Source:
         return of_stores(self.stores, thresholds, self.rule)
 
     def _all_once(self, parts: Iterable[Iterable[tuple[str, str]]]) -> None:
-        named = zip(self._parts, parts, strict=True)
-        _all_once(((*cell, part.name) for part, cells in named for cell in dict.fromkeys(cells)), "sources")
+        """Raise DataError if a model is measured on a dataset in two parts: of each, models and datasets."""
+        seen: dict[tuple[str, str], str] = {}
+        for part, cells in zip(self._parts, parts, strict=True):
+            for model, dataset in dict.fromkeys(cells):
+                if earlier := seen.get((model, dataset)):
+                    raise DataError(f"{model} on {dataset} is in two sources", f"{earlier}; {part.name}", _TWICE)
+                seen[model, dataset] = part.name
 
 
 def open_source(
@@ -283,13 +288,3 @@ def _part(source: str | Path, rule: TieRule) -> Part:
             raise DataError("there is no such file of measurements", name, "Check the path.")
         return File(name, (path,))
     raise ParameterError(f"unknown source of measurements {name!r}", "measurements", known_sources())
-
-
-def _all_once(places: Iterable[tuple[str, str, str]], kind: str) -> None:
-    """Raise DataError if a model is measured on a dataset in two places: of each, model, dataset and place."""
-    seen: dict[tuple[str, str], str] = {}
-    for model, dataset, place in places:
-        if (model, dataset) in seen:
-            where = f"{seen[model, dataset]}; {place}"
-            raise DataError(f"{model} on {dataset} is in two {kind}", where, _TWICE)
-        seen[model, dataset] = place
