@@ -154,13 +154,17 @@ def report(context: typer.Context) -> None:
 def serve(
     context: typer.Context,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free one.")] = 8000,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; any but this machine's own (loopback) needs --i-know.")
+    ] = "127.0.0.1",
+    i_know: Annotated[bool, typer.Option("--i-know", help="Allow other machines to connect.")] = False,
     minutes: Annotated[float, typer.Option(min=0.1, help="Longest time that a chapter may run, in minutes.")] = 15.0,
 ) -> None:
-    """Serve the live book to this machine's browsers, in which chapters run with other values, until Ctrl-C."""
+    """Serve the live book, in which readers run chapters with other values, until Ctrl-C."""
     project = Project(Project.of(context.obj).root)  # whose runs lie in it, wherever one stands
     from companion.live.server import serve as serve_book
 
-    serve_book(project, port, minutes)
+    serve_book(project, host, port, i_know=i_know, minutes=minutes)
 
 
 @commands.command()

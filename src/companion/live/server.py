@@ -13,12 +13,14 @@ How browsers are let in:
 
 import errno
 import io
+import ipaddress
 import json
 import re
 import secrets
 import socket
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -138,8 +140,8 @@ class Pages(StaticFiles):
 class Live:
     """The application. announce: is called with the address for the next browser, whenever one was used."""
 
-    def __init__(self, project: Project, port: int, runs: Runs, announce: Callable[[str], None]) -> None:
-        self.project, self.port, self.runs, self.announce = project, port, runs, announce
+    def __init__(self, project: Project, host: str, port: int, runs: Runs, announce: Callable[[str], None]) -> None:
+        self.project, self.host, self.port, self.runs, self.announce = project, host, port, runs, announce
         self.visitors = Visitors()
         self._shown: dict[str, Path] = {}  # by the name made by chance, the folder of pages
         self.app = Starlette(
@@ -172,7 +174,8 @@ class Live:
     @property
     def address(self) -> str:
         """The address at which the next browser gets in."""
-        return f"http://127.0.0.1:{self.port}/enter?token={self.visitors.token}"
+        name = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104
+        return f"http://{name}:{self.port}/enter?token={self.visitors.token}"
 
     # Who may come in
 
@@ -208,8 +211,20 @@ class Live:
         return None
 
     def _is_here(self, host: str) -> bool:
-        """Return whether a Host header means this server."""
-        return host in [f"{name}:{self.port}" for name in ("127.0.0.1", "localhost")]
+        """Return whether a Host header means this server: loopback, or if others are let in, an address or our name."""
+        name, _, port = host.rpartition(":")
+        if port != str(self.port):
+            return False
+        if name in ("127.0.0.1", "localhost", "[::1]"):
+            return True
+        if is_loopback(self.host):
+            return name == self.host
+        if name == socket.gethostname():
+            return True
+        with suppress(ValueError):
+            ipaddress.ip_address(name.strip("[]"))
+            return True
+        return False
 
     async def enter(self, request: Request) -> Response:
         """Let a browser in."""
@@ -386,24 +401,39 @@ async def _describe_end(_: Request, error: Exception) -> Response:
 HANDLERS = {RbpError: _describe_refusal, OSError: _describe_failure, ClientDisconnect: _describe_end}
 
 
-def serve(project: Project, port: int, minutes: float) -> None:
-    """Serve the live book until interrupted. Raises RbpError if there is none, or no such port."""
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach the address."""
+    if host == "localhost":
+        return True
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return False
+
+
+def serve(project: Project, host: str, port: int, *, i_know: bool, minutes: float) -> None:
+    """Serve the live book until interrupted. Raises RbpError if there is none, no port, or no leave to listen there."""
     if not (project.html / "index.html").exists():
         raise RbpError("the book is not built yet", str(project.html), "Run `rbp book` first.")
-    listening = socket.socket()
+    if not is_loopback(host) and not i_know:
+        what = f"at {host}, other machines could run chapters on this one"
+        raise ParameterError(what, "--host", "Leave it out, or give --i-know.")
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(("127.0.0.1", port))
+        listening.bind((host, port))
         listening.listen()  # who follows the address at once waits until the server is up
     except OSError as error:
         listening.close()
         if error.errno in (errno.EADDRINUSE, errno.EACCES):
             remedy = "Give another: rbp serve --port 8001, or --port 0 for any free one."
-            raise RbpError(f"the port {port} is taken", "127.0.0.1", remedy) from None
-        raise
+            raise RbpError(f"the port {port} is taken", host, remedy) from None
+        raise RbpError(f"cannot listen: {error.strerror or error}", host, "Leave --host out.") from None
     runs = Runs(project, limit=60 * minutes)
     port = listening.getsockname()[1]
-    live = Live(project, port, runs, lambda address: typer.echo(f"Another browser can open it once at {address}"))
+    live = Live(project, host, port, runs, lambda address: typer.echo(f"Another browser can open it once at {address}"))
+    if not is_loopback(host):
+        typer.echo("Whoever reaches this machine and has the address below may read the book and run its chapters.")
+        typer.echo("Nothing is encrypted: anyone who listens on the network can do the same.")
     typer.echo(f"The book is at {live.address} (Ctrl-C ends this)")
     try:
         live.server().run(sockets=[listening])

@@ -119,6 +119,30 @@ def must_not_draw(tokenizer: Any, where: str) -> None:
             raise DataError(fault, f"{where}, {tokenizer.name_or_path}", f"Set {setting} to null in tokenizer.json.")
 
 
+def must_not_swell(tokenizer: Any, where: str) -> None:
+    """Raise DataError for a tokenizer whose normalizer makes a long text of a short one, step by step."""
+    normalizer = getattr(getattr(tokenizer, "backend_tokenizer", None), "normalizer", None)
+    if normalizer is None:
+        return
+    text = normalizer.__getstate__().decode()  # which holds what its steps replace
+    most = 64 * len(text)
+    for step in _steps(normalizer):
+        text = step.normalize_str(text)
+        if len(text) > most:
+            fault = "the tokenizer's normalizer makes a text more than 64 times as long"
+            raise DataError(fault, f"{where}, {tokenizer.name_or_path}", "Check normalizer in tokenizer.json.")
+
+
+def _steps(normalizer: Any) -> Iterator[Any]:
+    from tokenizers.normalizers import Sequence
+
+    if isinstance(normalizer, Sequence):
+        for i in range(len(normalizer)):
+            yield from _steps(normalizer[i])
+    else:
+        yield normalizer
+
+
 def without_token(tokenizer: Any, logits: int) -> int:
     """Count the logits, of so many, that belong to no token of the tokenizer."""
     tokens: set[int] = {*tokenizer.get_vocab().values()}

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rbp.errors import DataError, ParameterError, first_line
-from rbp.models.tokenizers import must_not_draw, panic_as_error
+from rbp.models.tokenizers import must_not_draw, must_not_swell, panic_as_error
 from rbp.texts.corpora import CORPORA, Corpus, Unread
 
 log = logging.getLogger(__name__)
@@ -274,6 +274,7 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
     is to be scored and nothing is before it, and for prompts where the tokenizer does not say where its tokens lie.
     """
     must_not_draw(tokenizer, corpus.name)
+    must_not_swell(tokenizer, corpus.name)
     unknown = unknown_token(tokenizer)
     others = [] if "special" in chosen.score else tokenizer.all_special_ids
     apart = np.asarray(sorted({*others, unknown}), dtype=np.int64)

@@ -78,7 +78,7 @@ def runs(project, script):
 @pytest.fixture
 def live(project, runs):
     listening = socket.create_server(("127.0.0.1", 0))
-    live = Live(project, listening.getsockname()[1], runs, lambda address: None)
+    live = Live(project, "127.0.0.1", listening.getsockname()[1], runs, lambda address: None)
     server = live.server()
     threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True).start()
     yield live

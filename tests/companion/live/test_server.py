@@ -14,6 +14,7 @@ from companion.project import Project
 from rbp.errors import ParameterError, RbpError
 from rbp.measurements import open_source
 
+EVERYWHERE = "0.0.0.0"  # noqa: S104
 TABLE = b"dataset,model,family,size,metric,k,value\nd,m,F,1000,neg_log_rbp,1,0.5\n"
 
 
@@ -239,8 +240,19 @@ def test_a_huge_upload_is_not_read_to_its_end(reader):
     assert uploads(reader) == []
 
 
-def test_a_book_and_a_free_port_are_needed(project, tmp_path):
+def test_another_address_needs_leave_and_a_book_and_a_free_port_are_needed(project, tmp_path):
+    with pytest.raises(ParameterError, match="other machines could run chapters") as caught:
+        server.serve(project, EVERYWHERE, 0, i_know=False, minutes=1)
+    assert "--i-know" in caught.value.remedy
     with pytest.raises(RbpError, match="not built yet"):
-        server.serve(Project(tmp_path), 0, minutes=1)
+        server.serve(Project(tmp_path), "127.0.0.1", 0, i_know=False, minutes=1)
     with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(RbpError, match="is taken"):
-        server.serve(project, other.getsockname()[1], minutes=1)
+        server.serve(project, "127.0.0.1", other.getsockname()[1], i_know=False, minutes=1)
+
+
+def test_where_others_are_let_in_an_address_is_a_host_and_a_name_is_not(project, runs):
+    live = server.Live(project, EVERYWHERE, 8000, runs, print)
+    assert all(map(live._is_here, ("192.168.1.5:8000", "[::1]:8000", f"{socket.gethostname()}:8000")))
+    assert not any(map(live._is_here, ("evil.example:8000", "192.168.1.5:8001")))
+    assert all(map(server.is_loopback, ("127.0.0.1", "127.8.8.8", "::1", "localhost")))
+    assert not any(map(server.is_loopback, (EVERYWHERE, "::", "192.168.1.5", "example.org", "")))

@@ -221,6 +221,8 @@ def failing(kind):
         raw.pre_tokenizer = pre_tokenizers.Split(Regex(r"(a+)+$b|(a|aa)+c"), "isolated")
     elif kind == "template":
         raw.post_processor = processors.TemplateProcessing(single=" ".join(["$A"] * 9))
+    elif kind == "doubling":
+        raw.normalizer = normalizers.Sequence([normalizers.Replace("e", "ee")] * 40)
     else:
         raw.model = models.WordLevel({"x": 0}, "[UNK]")
     return tokenizer
@@ -231,6 +233,7 @@ def failing(kind):
     [
         ("panic", "fails on a text: .*retry-limit"),
         ("unknown", "fails on a text: .*UNK"),
+        ("doubling", "more than 64 times as long"),
         ("template", r"makes 9,216 tokens of 1,024 bytes"),
     ],
 )
