@@ -87,7 +87,7 @@ def runs_figure(runs: pd.DataFrame) -> dict[str, Any]:
             ends[str(name)] = (float(last["loss"].max()), float(last["above"].mean()), colour)
         ax.axhline(0, color=INK, lw=0.8)
         ax.set_xlabel(LABELS["cross_entropy"])
-        ax.set_ylabel(f"−ln RBP₁ above {names[0]} (%)")
+        ax.set_ylabel(f"above {names[0]} (%)")
         label_line_ends(ax, ends)
 
     return {

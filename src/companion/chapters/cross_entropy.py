@@ -420,7 +420,7 @@ def answers(curves_in: pd.DataFrame) -> list[str]:
         f"{rows['scatter'].max():.1f}% at most).",
     ]
     closer = (both["scatter"] < both["scatter_size"]).sum()
-    return sentences + [f"CE is the closer guide than size in {closer} of {len(both)} cases."] * bool(len(both))
+    return sentences + [f"CE is a closer guide than size in {closer} of {len(both)} cases."] * bool(len(both))
 
 
 def forecast_summary(ahead: pd.DataFrame) -> dict[str, Any]:

@@ -225,9 +225,9 @@ def answer(ratios: pd.DataFrame, ks: Sequence[int]) -> str:
     rows = ratios[ratios["k"] == ratios.groupby(["dataset", "family"])["k"].transform("max")]
     largest = " or ".join(f"{k:,}" for k in sorted(set(rows["k"])))
     return (
-        f"α is larger at k = {largest} than at k = 1 in {(rows['ratio'] > 1).sum()} of {len(rows)} families and "
-        f"datasets: significantly in {(rows['low'] > 1).sum()}. It is significantly smaller in "
-        f"{(rows['high'] < 1).sum()}."
+        f"α is larger at k = {largest} than at k = 1 in {(rows['ratio'] > 1).sum()} of {len(rows)} cases of family and "
+        f"dataset, significantly in {(rows['low'] > 1).sum()} of {len(rows)} cases. It is significantly smaller in "
+        f"{(rows['high'] < 1).sum()} of {len(rows)} cases."
     )
 
 

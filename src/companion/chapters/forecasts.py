@@ -118,13 +118,14 @@ def answers(
     hidden: of `cells.forecasts`, which may have hidden fewer models than `holdout` or `holdout_few` name.
     """
     total = summarize_cuts(every.assign(all="all"), ["all"]).iloc[0]
-    text = f"Of {total['count']:,} forecasts of hidden models, {total['optimistic']:,} are too optimistic, and "
-    text += f"{total['covered']:,} lie inside their interval at {level:.4g}. The median error is "
+    count = f"of {total['count']:,} cases"
+    text = f"Forecasts of hidden models are too optimistic in {total['optimistic']:,} {count}, and inside their "
+    text += f"interval at {level:.4g} in {total['covered']:,} {count}. The median error is "
     sentences = [f"{text}{total['error_median']:.1f}%."]
     if values := control_statistics(control):
         error = 100 * control["error"].abs().median()
-        text = f"Of {values['control.models']} hidden models the law misses cross-entropy by "
-        sentences.append(f"{text}{values['control.error_median']:.1f}%, and −ln RBPₖ by {error:.1f}% (medians).")
+        text = f"Where cross-entropy is known, the law misses it by {values['control.error_median']:.1f}%, and "
+        sentences.append(f"{text}−ln RBPₖ by {error:.1f}% (medians; hidden models: {values['control.models']}).")
     lines = hidden.groupby(cells.CELL).agg(held=("n", "size"), fitted=("n", "first"))
     wanted = np.where(lines.sum(axis=1) <= cells.FEW, holdout_few, holdout)
     if fewer := int((lines["held"] < wanted).sum()):

@@ -325,8 +325,9 @@ def answers(judged: pd.DataFrame, *, level: float, resamples: int) -> list[str]:
         if least := len(rows) / (resamples + 1):  # the smallest p of a simulation, times Holm's factor
             where = f"k of {low:,} to {high:,}" if name != "large" else f"k of {low:,} or more"
             beyond, enough, undecidable = (int(counts.get(each, 0)) for each in (BEYOND, ENOUGH, OPEN))
-            text = f"At {where}, {beyond} of {len(rows)} fits scatter significantly more than counting (Holm); "
-            sentences.append(text + f"noise is enough for {enough}, and {undecidable} are open.")
+            fits = f"of {len(rows)} fits"
+            text = f"At {where}, scatter is significantly more than counting (Holm) in {beyond} {fits}. Noise is "
+            sentences.append(text + f"enough in {enough} {fits}, and too few models leave {undecidable} {fits} open.")
             undecided += [len(rows)] * (least >= 1 - level)
     if undecided:
         need = int(np.ceil(max(undecided) / (1 - level)))

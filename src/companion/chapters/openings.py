@@ -208,7 +208,7 @@ def rates_figure(table: pd.DataFrame) -> dict[str, Any]:
     return {
         "figure": replace(
             curves(
-                rows, "first", "rate", labels=("tokens before (least of each bin)", "missed tokens (%)"), line="k",
+                rows, "first", "rate", labels=("tokens before (bin’s least)", "missed tokens (%)"), line="k",
                 log="xy", ylim="shared", size=(3.0, 2.7),
             ),
             columns=3,

@@ -31,9 +31,14 @@ NO_VALUE = '<span title="no such value is accepted">–</span>'
 HEADING = re.compile(r"^(#+) +(.+)$", re.MULTILINE)
 EXERCISES = re.compile(r"^#+ +Exercises$.*?(?=^#|\Z)", re.MULTILINE | re.DOTALL)
 ANSWER = re.compile(r"^## The answer$.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
-SENTENCE_END = re.compile(r"(?<=[.?!])(?:\*\*|[”)])*\s+(?=\W{0,3}[A-Z−])|\n\s*\n|^#.*$|^\s*(?:-|\d+\.) ", re.MULTILINE)
+SENTENCE_END = re.compile(
+    r"(?<=[.?!])(?:\*\*|[”)])*\s+(?=\W{0,3}[A-ZΑ-Ωα-ω−\x00])|\n\s*\n|^#.*$|^\s*(?:-|\d+\.) ", re.MULTILINE
+)
 PART = re.compile(r"(?<![\w.,])(?:(?P<all>(?!1 )\d[\d,]*) of (?P=all)|0 of (?P<whole>(?!1\b)\d[\d,]*))(?![\d%]|[.,]\d)")
-"""A count that is the whole, or nothing of it; of 1 it is left as it is."""
+"""A count that is the whole, or nothing of it; of 1 it is left as it is (but see ONE)."""
+
+ONE = re.compile(r"(?<![\w.,])(?P<count>[01]) of 1 (?P<noun>\w+)s\b")
+"""A count of one thing, and the thing: "1 of 1 cases"."""
 
 LINK = re.compile(r"\{ref\}`([^`<]+) <[^`]*>`")
 """A link to a place of the book, with its own words."""
@@ -102,7 +107,7 @@ def fill_in(text: str, chapter: str, values: Results, rerun: Mapping[str, Record
         text += again
         return text if NO_VALUE in text else re.sub(r"([\\`*_{}\[\]<>$|~])", r"\\\1", text)
 
-    return VALUE.sub(write, text)
+    return of_one(VALUE.sub(write, text))
 
 
 def in_words_or_dash(values: Mapping[str, Recorded], place: re.Match[str]) -> str:
@@ -121,7 +126,7 @@ def filled(sentence: str, values: Mapping[str, Recorded]) -> str:
         return text[0].upper() + text[1:] if SENTENCE_START.search(sentence[: place.start()]) else text
 
     try:
-        return VALUE.sub(write, sentence)
+        return of_one(VALUE.sub(write, sentence))
     except (KeyError, ValueError):
         return ""
 
@@ -152,6 +157,7 @@ def sentences(cells: Cells) -> list[str]:
 def plain(sentence: str, chapter: str, values: Results) -> str:
     """Return a sentence of a chapter without markup, its values written out."""
     text = VALUE.sub(lambda place: in_words_or_dash(values.get(place["chapter"] or chapter, {}), place), sentence)
+    text = of_one(text[:1].upper() + text[1:] if sentence.startswith("{value}") else text)
     text = re.sub(r"\{number\}`(\w+)`", r"\1", LINK.sub(r"\1", text))
     text = re.sub(r" ?\(?\{\w+\}`[^`]*`\)?", "", text)  # of figures and references
     return " ".join(re.sub(r"\[([^]]*)\]\([^)]*\)|[*$`]", r"\1", text).split())
@@ -217,7 +223,17 @@ def all_or_none(text: str) -> str:
         words = {"2": "both", None: f"none of {place['whole']}"}.get(place["all"], f"all {place['all']}")
         return words.capitalize() if SENTENCE_START.search(text[: place.start()]) else words
 
-    return PART.sub(write, text)
+    return of_one(PART.sub(write, text))
+
+
+def of_one(text: str) -> str:
+    """Write "the only case" and "no case" for "1 of 1 cases" and "0 of 1 cases"."""
+
+    def write(place: re.Match[str]) -> str:
+        words = f"{'the only' if place['count'] == '1' else 'no'} {re.sub('ie$', 'y', place['noun'])}"
+        return words.capitalize() if SENTENCE_START.search(text[: place.start()]) else words
+
+    return ONE.sub(write, text)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ The same in `rbp run`, in the live book and in a notebook executed by itself: `c
 """
 
 import html
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -196,6 +197,8 @@ class Rerun:
         if values is not None and not self._answers and not self._law:
             parts.append(f"<p><b>The book’s answer, and this run’s numbers:</b></p>{self._numbers(values)}")
         marks = "Each figure and table below says whose data it shows: yours, the book’s, or both."
+        if "JPY_SESSION_NAME" in os.environ:  # of JupyterLab, in which nothing else writes numbers into sentences
+            marks += " Text and headings are the book’s; {value} stands for a number. The last cell lists what differs."
         read = f"Read: {', '.join(files)}. " if files else ""
         parts.append(f'<p class="rbp-small">{html.escape(read)}{marks}</p>')
         return f'<div class="rbp-answer">{"".join(parts)}</div>'
@@ -230,9 +233,12 @@ def _accepted() -> Results:
 
 def overturned(findings: Mapping[str, Recorded]) -> str:
     """List the book's findings that a run does not bear out, with what stands in their place, as HTML."""
-    rows = [(finding, each.value or "not in this run", each.data or "–") for finding, each in findings.items()]
+    rows = [
+        (finding, each.value or "not in this run", each.data if each.value and each.data else "–")
+        for finding, each in findings.items()
+    ]
     table = pd.DataFrame(rows, columns=["The book’s finding", "In this run", "Data"])
-    return f"<p>{len(rows)} of its findings do not stand in this run:</p>{html_table(table, {}, 6)}" if rows else ""
+    return f"<p>Its findings that do not stand in this run ({len(rows)}):</p>{html_table(table, {}, 6)}" if rows else ""
 
 
 def compare_sentences(
@@ -265,8 +271,8 @@ def sentences(chapter: Chapter, accepted: Results, values: Mapping[str, Recorded
     """Show `compare_sentences` of a chapter, with the counts, as HTML."""
     table, unchanged, lacking = compare_sentences(chapter.notebook["cells"], chapter.name, accepted, values)
     count = len(table) + unchanged
-    text = f"Of the {count} sentences with numbers of this chapter, {unchanged} apply unchanged, as they rest on the "
-    text += f"book’s data. {len(table) - lacking} have other numbers in this run, and this run lacks {lacking}."
+    text = f"Sentences with numbers of this chapter: {count}. Unchanged, as they rest on the book’s data: {unchanged}. "
+    text += f"With other numbers in this run: {len(table) - lacking}. Not in this run: {lacking}."
     return f"<p>{text}</p>" + (html_table(table, {}, 6) if len(table) else "") if count else ""
 
 
@@ -287,6 +293,6 @@ def verdicts(chapter: str, accepted: Results, values: Mapping[str, Recorded]) ->
             verdict = accepted.get("ledger", {}).get(f"verdict.{name}")
             rows.append((claim["says"], "–" if verdict is None else verdict.value))
     table = pd.DataFrame(rows, columns=["Claim", "The book’s verdict"])
-    text = f"{len(rows)} of the {len(concerned)} verdicts that rest on this chapter are about numbers that this run "
-    text += "replaces or lacks. They are about the book’s models, not about this run."
+    text = f"Verdicts on numbers of this chapter: {len(concerned)}. This run replaces or lacks the numbers of "
+    text += f"{len(rows)}. Verdicts are about the book’s models, not about this run."
     return f"<p>{text}</p>" + html_table(table, {}, 4) if rows else ""

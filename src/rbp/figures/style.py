@@ -190,7 +190,7 @@ def log_axis(ax: Axes, which: str, *, plain: bool = True) -> None:
     low, high = sorted(axis.get_view_interval())
     subs = next((subs for subs in _TICKS if _count(low, high, subs) >= 4), None)
     if subs and high / low > 2.5:
-        axis.set_major_locator(ticker.LogLocator(base=10, subs=subs, numticks=12))
+        axis.set_major_locator(ticker.LogLocator(base=10, subs=subs, numticks=9))
         axis.set_minor_locator(ticker.LogLocator(subs=range(2, 10), numticks=60))
     else:  # in so narrow a view the scale is nearly even
         axis.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))

@@ -101,8 +101,7 @@ def test_sentences_that_no_longer_apply_are_counted_and_shown():
     run = {"same": Recorded(1), "few": Recorded(0, data="yours"), "all": Recorded(4, data="yours")}
     chapter = type("Chapter", (), {"name": "one", "notebook": {"cells": cells}})()
     said = rerun.sentences(chapter, book, run)
-    assert "Of the 3 sentences with numbers of this chapter, 1 apply unchanged" in said
-    assert "1 have other numbers in this run, and this run lacks 1." in said
+    assert "data: 1. With other numbers in this run: 1. Not in this run: 1." in said
     for cell in ("Of the fits, 3 of 4 hold.", "none of 4", "yours", "not in this run"):
         assert f">{cell}</td>" in said
     assert prose.fill_in(text, "one", book, run).count("this run") == 2
@@ -235,7 +234,7 @@ def test_simulations_too_few_to_decide_say_so(fits, resamples, need):
     """The smallest p of n simulations is 1/(n + 1), and Holm multiplies it by the number of tests."""
     judged = pd.DataFrame({"range": "large", "verdict": [noise.BEYOND] * 3 + [noise.OPEN] * (fits - 3)})
     first, *rest = noise.answers(judged, level=0.95, resamples=resamples)
-    assert f"3 of {fits} fits scatter significantly more than counting" in first
+    assert f"significantly more than counting (Holm) in 3 of {fits} fits." in first
     assert len(rest) == bool(need) == (fits / (resamples + 1) >= 1 - 0.95)
     if need:
         assert f"none of {fits} tests can reach 0.95" in rest[0]
@@ -247,8 +246,8 @@ def test_elsewhere_says_where_alpha_grows():
     own = ["dataset", "family", "k", "ratio", "low", "high"]
     rows = [("d", "F", 10, 0.5, 0.4, 0.6), ("d", "F", 100, 1.2, 1.1, 1.3), ("d", "G", 10, 0.9, 0.8, 0.95)]
     assert elsewhere.answer(pd.DataFrame(rows, columns=own), [10, 100]) == (
-        "α is larger at k = 10 or 100 than at k = 1 in 1 of 2 families and datasets: significantly in 1. It "
-        "is significantly smaller in 1."
+        "α is larger at k = 10 or 100 than at k = 1 in 1 of 2 cases of family and dataset, significantly in 1 of 2 "
+        "cases. It is significantly smaller in 1 of 2 cases."
     )
     assert "is not known whether" in elsewhere.answer(pd.DataFrame(), [10])
 
@@ -264,7 +263,7 @@ def test_ranks_that_rise_with_cross_entropy_or_fall_are_told_apart():
     )
     falls, _, closer = cross_entropy.answers(cross_entropy.entropy_curves(pairs))
     assert falls.endswith("in 1 of 2 cases of family, dataset and k, and rises significantly in 1.")
-    assert closer == "CE is the closer guide than size in 2 of 2 cases."
+    assert closer == "CE is a closer guide than size in 2 of 2 cases."
 
 
 def test_forecasts_are_counted_and_models_that_cannot_be_hidden_are_named():
@@ -274,5 +273,5 @@ def test_forecasts_are_counted_and_models_that_cannot_be_hidden_are_named():
     every, cut = forecasts.forecast_every_cut(points, level=0.95), {"holdout": 2, "holdout_few": 3, "level": 0.95}
     hidden = cells.forecasts(points, **cut)
     first, fewer = forecasts.answers(every, hidden, hidden.iloc[:0], **cut)
-    assert first.startswith("Of 1 forecasts of hidden models, 1 are too optimistic")
+    assert first.startswith("Forecasts of hidden models are too optimistic in 1 of 1 cases")
     assert "in 1 of 1 lines" in fewer

@@ -129,7 +129,7 @@ def test_a_reruns_page_lists_what_does_not_stand():
     from companion.execute.rerun import overturned
 
     shown = overturned({"It holds": Recorded("It fails", data="yours"), "Lines break": Recorded("")})
-    assert "2 of its findings do not stand" in shown
+    assert "do not stand in this run (2)" in shown
     assert ">It fails</td>" in shown
     assert ">not in this run</td>" in shown
     assert overturned({}) == ""

@@ -209,7 +209,7 @@ def plot_scores(files: Mapping[str, pd.DataFrame], level: float) -> Panels:
         ax.set_title(name)
         ax.spines.left.set_visible(False)
 
-    return Panels(list(files), draw, size=(4.6, 4.6))
+    return Panels(list(files), draw, size=(4.6, 5.0))
 
 
 def score_files(files: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
