@@ -30,8 +30,13 @@ def size_at_equal_entropy(runs: pd.DataFrame) -> pd.DataFrame:
             np.log(-np.log(sweep_runs["accuracy"].to_numpy())), np.column_stack([np.ones_like(x), x, x**2, size])
         ).fit()
         effect, span = float(fit.params[3]), float(np.exp(np.ptp(size)))
-        about = {"sweep": sweep, "architecture": sweep_runs["architecture"].iloc[0], "n": len(sweep_runs), "span": span}
-        rows.append(about | {"effect": effect, "per_tenfold": 100 * (10**effect - 1)})
+        labels = {
+            "sweep": sweep,
+            "architecture": sweep_runs["architecture"].iloc[0],
+            "n": len(sweep_runs),
+            "span": span,
+        }
+        rows.append(labels | {"effect": effect, "per_tenfold": 100 * (10**effect - 1)})
     return pd.DataFrame(rows)
 
 

@@ -104,7 +104,7 @@ class Cell:
         return next(curve for curve in self.worse.curves if curve.path == SMALLER)
 
 
-def cells(name: str = SHIPPED) -> list[Cell]:
+def open_cells(name: str = SHIPPED) -> list[Cell]:
     """List the models that were made worse: the ladder's, or those in a folder of `rbp paths run`.
 
     A model without smaller ones is left out, since nothing says where to compare. Raises DataError where none is left.
@@ -125,12 +125,12 @@ def cells(name: str = SHIPPED) -> list[Cell]:
 
 
 def _by_sums(worse: Worse) -> list[Curve]:
-    about = models()
-    of_model = about[about["model"] == worse.model]
+    shipped = models()
+    of_model = shipped[shipped["model"] == worse.model]
     if of_model.empty:
         return []
     model = of_model.iloc[0]
-    alike = about[(about["family"] == model["family"]) & (about["seed"] == 0)]
+    alike = shipped[(shipped["family"] == model["family"]) & (shipped["seed"] == 0)]
     smaller = alike[(alike["budget"] == model["budget"]) & (alike["size"] <= model["size"])].sort_values("size")
     earlier = alike[(alike["size"] == model["size"]) & (alike["budget"] <= model["budget"])].sort_values("budget")
     (counts,) = counted(worse.thresholds, families=[model["family"]], datasets=[worse.dataset])
@@ -150,9 +150,9 @@ def at_equal(cells_: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
     """
     parts = []
     for each in cells_:
-        about: dict[str, Any] = {"family": each.family, "dataset": each.worse.dataset}
-        about |= {"rung": each.rung, "nats": each.nats}
-        table = offset_table(each.equal, each.worse.thresholds, each.worse.df, level=level).assign(**about)
+        labels: dict[str, Any] = {"family": each.family, "dataset": each.worse.dataset}
+        labels |= {"rung": each.rung, "nats": each.nats}
+        table = offset_table(each.equal, each.worse.thresholds, each.worse.df, level=level).assign(**labels)
         parts.append(table.assign(place=table["path"].map(list(LABELS).index)).sort_values(["place", "k"]))
     whole = pd.concat(parts, ignore_index=True)
     return whole[[*CELL, "rung", "nats", "path", "k", "offset", "low", "high", "draws", "apart"]]
@@ -297,7 +297,7 @@ PAIRED_AT = (1, 10, 100)
 BEYOND = 0.1  # of the level's rise: how far past its last step a way is followed
 
 
-def worse(text: str) -> list[Curve]:
+def damaged_curves(text: str) -> list[Curve]:
     """List the curves of the ways of making the model worse on a text, one for each draw."""
     return open_paths(PATHS / text).curves
 
@@ -334,7 +334,7 @@ def real_spreads(curves: Sequence[Curve], *, level: float = 0.95) -> pd.DataFram
     return pd.concat(parts, ignore_index=True)[names] if parts else pd.DataFrame(columns=names)
 
 
-def pairs(curves: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
+def paired_differences(curves: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
     """Compare any two damages of the model at one cross-entropy: rise, k, first, second, difference, low, high, p_holm.
 
     difference: of ln(−ln RBP_k), by documents; Holm over pairs, levels and PAIRED_AT.
@@ -352,8 +352,10 @@ def pairs(curves: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
 
 
 def on_each_text(compute: Callable[..., pd.DataFrame], *, level: float) -> pd.DataFrame:
-    """Compute a table of curves, `real_spreads` or `pairs`, for each text: column dataset."""
-    return pd.concat([compute(worse(text), level=level).assign(dataset=text) for text in WORSE_ON], ignore_index=True)
+    """Compute a table of curves, `real_spreads` or `paired_differences`, for each text: column dataset."""
+    return pd.concat(
+        [compute(damaged_curves(text), level=level).assign(dataset=text) for text in WORSE_ON], ignore_index=True
+    )
 
 
 def damaged_summary(table: pd.DataFrame) -> dict[str, Any]:
@@ -368,7 +370,10 @@ QUOTED = pd.DataFrame(
 
 
 def real_summary(table: pd.DataFrame, compared: pd.DataFrame) -> dict[str, Any]:
-    """Summarise `real_spreads` and `pairs` of each text; keys begin with real on Wikipedia, with judgments on these."""
+    """Summarise `real_spreads` and `paired_differences` of each text.
+
+    Keys begin with real on Wikipedia, with judgments on these.
+    """
     start = {"wikipedia": "real", "auslegal": "judgments"}
     first = compared[compared["k"] == 1].assign(start=lambda rows: rows["dataset"].map(start))
     counts = (first["p_holm"] < 0.05).groupby(first["start"]).agg(["size", "sum"]).reset_index()
@@ -390,7 +395,7 @@ def real_figure(*, level: float) -> dict[str, Any]:
     """
     rows = []
     for text, rise in product(WORSE_ON, RISES):
-        ways = worse(text)
+        ways = damaged_curves(text)
         means = {way: draws.mean(axis=0) for way, draws in at_rise(ways, rise).items()}
         middle = np.mean([mean for way, mean in means.items() if way in DAMAGES], axis=0)
         panel = f"{dataset_label(text)}, CE + {rise} nats"
@@ -461,9 +466,9 @@ FRONT = {"replaced": ("#9457C0", "D"), "context": ("#C2447A", "o"), "depth": ("#
 """The paths that the front page shows, where they are there, in colour and marker: their curves are the most unlike."""
 
 
-def _front_cell(known: pd.DataFrame) -> "pd.Series[Any]":
+def _front_cell(reached: pd.DataFrame) -> "pd.Series[Any]":
     """Choose a model and dataset: judgments, if they are there."""
-    cell: pd.Series[Any] = known[CELL].iloc[int((known["dataset"] != "auslegal").to_numpy().argmin())]
+    cell: pd.Series[Any] = reached[CELL].iloc[int((reached["dataset"] != "auslegal").to_numpy().argmin())]
     return cell
 
 
@@ -474,9 +479,9 @@ def whose_front(equal: pd.DataFrame) -> str:
 
 def front_figure(equal: pd.DataFrame) -> dict[str, Any]:
     """Plot a few paths of one model on one dataset: judgments, if they are there."""
-    known = equal.dropna(subset="offset")
-    cell = _front_cell(known)
-    rows = known[(known[CELL] == cell).all(axis=1) & (known["path"] != SMALLER)]
+    reached = equal.dropna(subset="offset")
+    cell = _front_cell(reached)
+    rows = reached[(reached[CELL] == cell).all(axis=1) & (reached["path"] != SMALLER)]
     rows = rows.assign(line=rows["path"].map(LABELS))
     chosen = [path for path in FRONT if path in set(rows["path"])] or rows["path"].unique()[: len(FRONT)].tolist()
     rows = rows[rows["path"].isin(chosen)]

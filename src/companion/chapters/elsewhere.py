@@ -56,8 +56,8 @@ def ratios_of_models(points: pd.DataFrame, ks: Sequence[int], *, source: str, le
                 continue
             every = [np.arange(len(sizes)), *(np.delete(np.arange(len(sizes)), i) for i in range(len(sizes)))]
             alpha = np.array([exponents(sizes[places], y[:, places]) for places in every])
-            about = {"source": source, "dataset": dataset, "family": family, "k": k, "n": len(sizes)}
-            rows += _ratio(about, alpha, len(sizes) - 1, float(np.corrcoef(np.log(sizes), y[0])[0, 1] ** 2), level)
+            labels = {"source": source, "dataset": dataset, "family": family, "k": k, "n": len(sizes)}
+            rows += _ratio(labels, alpha, len(sizes) - 1, float(np.corrcoef(np.log(sizes), y[0])[0, 1] ** 2), level)
     return pd.DataFrame(rows)
 
 
@@ -71,8 +71,8 @@ def ratios_of_documents(texts: Sequence[Counts], ks: Sequence[int], *, level: fl
             straight = float(np.corrcoef(np.log(sizes), first[0])[0, 1] ** 2)
             for k in ks:
                 alpha = np.column_stack([exponents(sizes, first), exponents(sizes, left.at(k))])
-                about = {"source": LADDER, "dataset": text.dataset, "family": family, "k": k, "n": len(sizes)}
-                rows += _ratio(about, alpha, left.df, straight, level)
+                labels = {"source": LADDER, "dataset": text.dataset, "family": family, "k": k, "n": len(sizes)}
+                rows += _ratio(labels, alpha, left.df, straight, level)
     return pd.DataFrame(rows)
 
 
@@ -80,8 +80,8 @@ def ratios_of_problems(ks: Sequence[int], *, level: float = 0.95) -> pd.DataFram
     """Fit α_k/α_1 of −ln pass@k of Pythia at SNAPSHOT, the problems left out in turn (see `ratios_of_models`)."""
     tried = outside.problem_tries().sort_values(["model", "prompt"])
     tried = tried[tried["training_tokens"] == SNAPSHOT]
-    about = open_source("tries").table.query("family == @trained", local_dict={"trained": f"Pythia at {SNAPSHOT}"})
-    sizes = {model.rpartition("/")[2].partition("@")[0]: size for model, size in about[["model", "size"]].to_numpy()}
+    tries = open_source("tries").table.query("family == @trained", local_dict={"trained": f"Pythia at {SNAPSHOT}"})
+    sizes = {model.rpartition("/")[2].partition("@")[0]: size for model, size in tries[["model", "size"]].to_numpy()}
     by_model = [tried[tried["model"] == name] for name in sizes]
     passed = np.array([[outside.pass_at(k, rows["samples"], rows["correct"]) for rows in by_model] for k in (1, *ks)])
     means = without_each(passed.transpose(2, 0, 1))  # (1 + problems, k, models)
@@ -97,7 +97,7 @@ def ratios_of_problems(ks: Sequence[int], *, level: float = 0.95) -> pd.DataFram
     return pd.DataFrame(rows)
 
 
-def _ratio(about: dict[str, Any], alpha: Reals, df: float, r_squared: float, level: float) -> list[dict[str, Any]]:
+def _ratio(labels: dict[str, Any], alpha: Reals, df: float, r_squared: float, level: float) -> list[dict[str, Any]]:
     """Make a row from α at 1 and at k, shape (1 + units left out, 2); none where α_1 is too near to 0.
 
     df: degrees of freedom of intervals by the units.
@@ -106,7 +106,7 @@ def _ratio(about: dict[str, Any], alpha: Reals, df: float, r_squared: float, lev
         return []
     ratio, low, high = interval(alpha[:, 1] / alpha[:, 0], df, level=level)
     fitted = {"alpha_1": alpha[0, 0], "r_squared": r_squared, "alpha": alpha[0, 1]}
-    return [about | fitted | {"ratio": ratio, "low": low, "high": high}]
+    return [labels | fitted | {"ratio": ratio, "low": low, "high": high}]
 
 
 def image_families(table: pd.DataFrame) -> pd.DataFrame:
@@ -144,14 +144,14 @@ def fits_in_k(points: pd.DataFrame, tokens: pd.DataFrame, *, least: int = 6, lev
     sizes = enough.drop_duplicates(MODEL)[[*MODEL, "size"]]
     fits = fit_table(enough.assign(size=enough["k"].astype(float)).drop(columns="k"), MODEL, level=level)
     fits = fits.drop(columns="size", errors="ignore").dropna(subset="alpha").merge(sizes, on=MODEL)
-    known = tokens[tokens["basis"].isin(["counted", "recovered"])].set_index(["dataset", "family"])["tokens"]
+    token_counts = tokens[tokens["basis"].isin(["counted", "recovered"])].set_index(["dataset", "family"])["tokens"]
     tests = []
     for row in fits.to_dict("records"):
         curve = enough[(enough["dataset"] == row["dataset"]) & (enough["model"] == row["model"])]
         tests.append(np.nan)
-        if (row["dataset"], row["family"]) in known.index:
+        if (row["dataset"], row["family"]) in token_counts.index:
             with suppress(FitError):  # two thresholds have one RBP_k
-                tests[-1] = sampling_test(curve["k"], curve["value"], known[row["dataset"], row["family"]])[1]
+                tests[-1] = sampling_test(curve["k"], curve["value"], token_counts[row["dataset"], row["family"]])[1]
     return fits[[*MODEL, "size", "alpha", "r_squared"]].assign(p=tests)
 
 

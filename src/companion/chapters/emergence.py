@@ -297,8 +297,8 @@ def ratios_by_document(
                 with np.errstate(divide="ignore", invalid="ignore"):
                     ends = np.exp(ranked.units.interval(partial(_log_ratio, n=n), columns, level=level))
                 if np.isfinite(ends).all() and len(np.unique(documents[reached >= n])) >= FEWEST:
-                    about = (store.dataset, store.family, store.model, store.size, k, n)
-                    rows.append((*about, int((reached >= n).sum()), *map(float, ends)))
+                    labels = (store.dataset, store.family, store.model, store.size, k, n)
+                    rows.append((*labels, int((reached >= n).sum()), *map(float, ends)))
     names = ["dataset", "family", "model", "size", "k", "n", "successes", "ratio", "low", "high"]
     return pd.DataFrame(rows, columns=names)
 

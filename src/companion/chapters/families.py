@@ -106,8 +106,8 @@ def exponents(sizes: npt.ArrayLike, y: Reals) -> Reals:
     """Fit α of the least-squares line of each row of `y` [rows, rungs] on ln S; NaN where a y is infinite."""
     x = np.log(np.asarray(sizes, dtype=np.float64))
     x = x - x.mean()
-    known = np.where(np.isfinite(y), y, np.nan)
-    slope: Reals = -(known @ x) / (x @ x)
+    finite = np.where(np.isfinite(y), y, np.nan)
+    slope: Reals = -(finite @ x) / (x @ x)
     return slope
 
 
@@ -157,9 +157,9 @@ def with_ablations(first: Sequence[Counts]) -> list[Counts]:
     """
     selected = []
     for text in first:
-        about = text.models
-        changed = about["family"] == ABLATION
-        rungs = (about["family"] == FIRST) & (about["seed"] == 0) & about["size"].isin(about["size"][changed])
-        chosen = about.assign(changed=changed)[rungs | changed].sort_values(["size", "changed"], kind="stable")
+        models = text.models
+        changed = models["family"] == ABLATION
+        rungs = (models["family"] == FIRST) & (models["seed"] == 0) & models["size"].isin(models["size"][changed])
+        chosen = models.assign(changed=changed)[rungs | changed].sort_values(["size", "changed"], kind="stable")
         selected.append(text.keep(chosen.index))
     return selected

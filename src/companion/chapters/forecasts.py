@@ -42,12 +42,12 @@ def forecast_every_cut(points: pd.DataFrame, *, level: float) -> pd.DataFrame:
     """
     parts: list[pd.DataFrame] = []
     for key, cell in points[points["value"] > 0].groupby(cells.CELL):
-        about: dict[str, Any] = dict(zip(cells.CELL, key, strict=True))
+        labels: dict[str, Any] = dict(zip(cells.CELL, key, strict=True))
         cell = cell.sort_values(["size", "model"])
         for largest in sorted(set(cell["size"]))[2:-1]:
             small, large = cell[cell["size"] <= largest], cell[cell["size"] > largest]
             with suppress(FitError):  # values that do not vary have no law
-                parts.append(_forecast(small, large, level).assign(**about, seen=len(small), hidden=len(large)))
+                parts.append(_forecast(small, large, level).assign(**labels, seen=len(small), hidden=len(large)))
     if not parts:
         raise FitError("no family has enough points", "measurements", "Give at least four sizes of one family.")
     rows = pd.concat(parts, ignore_index=True)

@@ -166,8 +166,8 @@ def roundings(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFra
             row = row_of(table, ranks, name, first)
             values = (np.nan, np.nan) if row["at_limit"] else distribution_of(row).parameters.values()
             mu, sigma = values
-            about = {"rounding": name, "model": ranks.model, "size": ranks.size, "first": first}
-            rows.append(about | {"mu": mu, "sigma": sigma} | dict(row[["at_limit", "excess", "deviance", "df"]]))
+            labels = {"rounding": name, "model": ranks.model, "size": ranks.size, "first": first}
+            rows.append(labels | {"mu": mu, "sigma": sigma} | dict(row[["at_limit", "excess", "deviance", "df"]]))
     given = published.lognormal_parameters().query("dataset == @group[0].dataset")[["model", "mu", "sigma"]]
     return pd.DataFrame(rows).merge(given, on="model", how="left", suffixes=("", "_published"))
 

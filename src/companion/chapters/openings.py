@@ -66,7 +66,7 @@ def sums_by_bin(text: str, way: str, k: int) -> Reals:
     return without_each(sums).reshape(-1, 2, len(LAST))
 
 
-def rates(ks: Sequence[int] = KS, *, level: float = 0.95) -> pd.DataFrame:
+def miss_rates(ks: Sequence[int] = KS, *, level: float = 0.95) -> pd.DataFrame:
     """Compute how many tokens of each bin are missed, in per cent: dataset, bos, k, context, rate, low, high.
 
     Also place (of the bin), tokens and missed. Intervals by documents, of the logarithm; missing where nothing is
@@ -78,8 +78,8 @@ def rates(ks: Sequence[int] = KS, *, level: float = 0.95) -> pd.DataFrame:
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(100 * sums[:, 0] / sums[:, 1])
         ends = np.exp(interval(logs, _df(text), level=level))
-        about = zip(BINS, range(len(BINS)), sums[0, 1].astype(int), sums[0, 0].astype(int), *ends, strict=True)
-        rows += [(text, way, k, *each) for each in about if each[2]]
+        columns = zip(BINS, range(len(BINS)), sums[0, 1].astype(int), sums[0, 0].astype(int), *ends, strict=True)
+        rows += [(text, way, k, *each) for each in columns if each[2]]
     names = ["dataset", "bos", "k", "context", "place", "tokens", "missed", "rate", "low", "high"]
     return pd.DataFrame(rows, columns=names)
 
@@ -89,7 +89,7 @@ def _excess(sums: Reals) -> Reals:
     return np.asarray(sums[:, 0, EARLY].sum(axis=1) - WIDTH[EARLY].sum() / WIDTH[LONG] * sums[:, 0, LONG])
 
 
-def openings(ks: Sequence[int] = KS, *, level: float = 0.95) -> pd.DataFrame:
+def opening_statistics(ks: Sequence[int] = KS, *, level: float = 0.95) -> pd.DataFrame:
     """Compute the registered statistics of each text and k, with intervals by documents and the rules' outcomes.
 
     dataset, k, documents, tokens, missed (both without a start token, contexts 1 to 128), excess (misses at contexts 1
@@ -166,7 +166,7 @@ def chunk_openings(tokens: int, k: int = 10_000) -> dict[str, float]:
 
 
 def summarize_openings(table: pd.DataFrame, by_bin: pd.DataFrame) -> dict[str, Any]:
-    """Collect the numbers of `noise` from `openings`, `rates` and `early_and_rare`: counts, ratios and per cent."""
+    """Collect the numbers of `noise`, counts, ratios and per cent, from `opening_statistics` and `miss_rates`."""
     at, beyond = (table[table["k"] == k] for k in (10_000, 20_000))
     every = by_bin[(by_bin["bos"] == "never") & (by_bin["k"] == 10_000)]
     one, long = (every.loc[every["place"] == place, "rate"] for place in (ONE, LONG))

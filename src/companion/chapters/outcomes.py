@@ -182,13 +182,13 @@ def made_worse(cells: Sequence[damage.Cell]) -> Outcomes:
 
 def _ways_alike(text: str) -> Outcomes:
     """How far ways of making the real model worse lie apart on a text, in per cent of −ln RBP_k, and what follows."""
-    curves = damage.worse(text)
+    curves = damage.damaged_curves(text)
     table = damage.real_spreads(curves).rename(columns={"rise": "level"}).set_index(["of", "level", "k"])
     models, every = table.loc["models"], table.loc["all"]
     least = every[every["is_least"].astype(bool)].reset_index("k")["k"]
     k = every.index.get_level_values("k")
     alike = bool((models["high"][models.index.get_level_values("k") <= 100] < 1).all())
-    differ = bool((damage.pairs(curves)["p_holm"] < 0.05).any())
+    differ = bool((damage.paired_differences(curves)["p_holm"] < 0.05).any())
     return {
         "spread_models": models["spread"],
         "spread_all": every["spread"],
@@ -248,8 +248,8 @@ def damaged_model() -> Outcomes:
 def misses_by_context() -> Outcomes:
     """Outcomes of openings.toml."""
     ks = (10_000, 20_000)
-    table = openings.openings(ks).set_index(["dataset", "k"])
-    rates = openings.rates(ks).query("bos == 'never'").set_index(["dataset", "k", "context"])
+    table = openings.opening_statistics(ks).set_index(["dataset", "k"])
+    rates = openings.miss_rates(ks).query("bos == 'never'").set_index(["dataset", "k", "context"])
     part, cause = table["part"].xs(20_000, level="k"), table["cause"].xs(10_000, level="k")
     return {
         "rate": rates["rate"],
@@ -330,8 +330,8 @@ def image_curves(models: pd.DataFrame, rule: str = "nearest") -> Outcomes:
 def _ratios(models: pd.DataFrame) -> Reals | None:
     """Compute α_5/α_1 of a test set's families; None without any."""
     names = models["model"] + "@" + models["img_size"].astype(str)
-    about = models.assign(size=models["param_count"] * 1e6, model=names)
-    points = pd.concat([about.assign(k=k, value=-np.log(about[f"top{k}"] / 100)) for k in outside.TOP])
+    named = models.assign(size=models["param_count"] * 1e6, model=names)
+    points = pd.concat([named.assign(k=k, value=-np.log(named[f"top{k}"] / 100)) for k in outside.TOP])
     rows = ratios_of_models(image_families(points), [5], source=IMAGES)
     return rows["ratio"].to_numpy(np.float64) if len(rows) else None
 

@@ -265,7 +265,7 @@ def window_ratios(*, level: float = 0.95) -> pd.DataFrame:
 # ── How are ranks distributed?
 
 
-def measured() -> list[MeasuredRanks]:
+def measured_ranks() -> list[MeasuredRanks]:
     """Return the ranks of A without a start token, as the chapter on lognormal ranks takes them."""
     texts = []
     for text in TEXTS:
@@ -363,9 +363,9 @@ def windows_summary(table: pd.DataFrame, n: int = 10) -> dict[str, Any]:
     first = whole[whole["k"] == 1]
     values |= keyed("real.ratio.whole.{dataset}.k1", first, "ratio")
     values |= keyed("real.low.whole.{dataset}.k1", first, "low") | keyed("real.high.whole.{dataset}.k1", first, "high")
-    known = at[at["kind"].isin((NEW, MATCHED)) & at["low"].notna()]
-    registered, own = known[known["kind"] == NEW], known[known["kind"] == MATCHED]
-    explained = 100 * own["explained"]
+    with_interval = at[at["kind"].isin((NEW, MATCHED)) & at["low"].notna()]
+    registered, matched = with_interval[with_interval["kind"] == NEW], with_interval[with_interval["kind"] == MATCHED]
+    explained = 100 * matched["explained"]
     hit, new = (tokens["auslegal"]["rank"] == 1).to_numpy(), ~tokens["auslegal"]["repeated"].to_numpy()
     rates = 100 * np.exp(log_rate_within(hit, tokens["auslegal"], new)[0])
     refuted = at["p_explained"] < 0.05
@@ -374,10 +374,10 @@ def windows_summary(table: pd.DataFrame, n: int = 10) -> dict[str, Any]:
         "real.new.cells": len(registered),
         "real.new.below": int((registered["high"] < 1).sum()),
         "real.new.above": int((registered["low"] > 1).sum()),
-        "real.matched.cells": len(own),
-        "real.matched.below": int((own["high"] < 1).sum()),
-        "real.matched.least": own["ratio"].min(),
-        "real.matched.most": own["ratio"].max(),
+        "real.matched.cells": len(matched),
+        "real.matched.below": int((matched["high"] < 1).sum()),
+        "real.matched.least": matched["ratio"].min(),
+        "real.matched.most": matched["ratio"].max(),
         "real.explained.least": explained.min(),
         "real.explained.most": explained.max(),
         "real.rate.new": rates[0],
@@ -415,8 +415,8 @@ def windows_figure(table: pd.DataFrame, *, n: int = 10) -> dict[str, Any]:
 
 @step("real_fits", reads=["data/real/ranks.parquet"], seconds=6)
 def rank_fits() -> pd.DataFrame:
-    """Fit every distribution to the ranks of `measured` from rank 1 on: `lognormal.fits`."""
-    return lognormal.fits(measured(), firsts=(1,))
+    """Fit every distribution to the ranks of `measured_ranks` from rank 1 on: `lognormal.fits`."""
+    return lognormal.fits(measured_ranks(), firsts=(1,))
 
 
 def fits_summary(table: pd.DataFrame) -> dict[str, Any]:

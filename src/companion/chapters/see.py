@@ -129,14 +129,14 @@ class Read:
 
 
 @cache
-def load(rung: Shipped) -> LanguageModel:
+def load_rung(rung: Shipped) -> LanguageModel:
     """Load the model in float32. Raises as `load_model`."""
     files = ModelFiles(rung.name, rung.folder, None, (rung.folder / "model.safetensors",))
     with quiet():
         return load_model(files, "float32", torch.device("cpu"))
 
 
-def read(text: str, models: Sequence[Shipped]) -> list[Read]:
+def read_text(text: str, models: Sequence[Shipped]) -> list[Read]:
     """Read the text by each model: of its first LONGEST characters as many tokens as a model reads, two at least.
 
     Raises ParameterError for fewer.
@@ -146,7 +146,7 @@ def read(text: str, models: Sequence[Shipped]) -> list[Read]:
         raise ParameterError("the text has fewer than two tokens", "text", "The first token is not ranked: give more.")
     readings = []
     for rung in models:
-        language = load(rung)
+        language = load_rung(rung)
         with torch.inference_mode():
             readings.append(
                 Read(rung, language.size, ids, language.model(input_ids=ids[None], use_cache=False).logits[0])

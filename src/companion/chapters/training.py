@@ -85,8 +85,8 @@ def exponent_change(table: pd.DataFrame, early: int, late: int, *, level: float 
     rows = rows.assign(y=-np.log(rows["accuracy"].to_numpy(float)))
     wide = rows.pivot_table(index="size", columns="step", values="y").dropna(axis="columns")
     if missing := [step for step in (early, late) if step not in wide]:
-        known = ", ".join(map(str, wide.columns))
-        raise ParameterError(f"not all models have a success at step {missing[0]}", "step", f"All have at: {known}.")
+        available = ", ".join(map(str, wide.columns))
+        raise ParameterError(f"not all models have a success at step {missing[0]}", "step", f"All do at: {available}.")
     return fit_power_law(wide.index.to_numpy(float), wide[late] / wide[early], level=level)
 
 
@@ -144,13 +144,13 @@ def snapshot_panels(snapshots: pd.DataFrame, fits: pd.DataFrame, steps: Sequence
 
     snapshots: `read_snapshots`; fits: `fit_snapshots`; both of one family.
     """
-    known, laws = snapshots[snapshots["accuracy"] > 0], fits.set_index("step")
+    succeeding, laws = snapshots[snapshots["accuracy"] > 0], fits.set_index("step")
     colours = shades(step for step in steps if step in laws.index)
 
     def lines(ax: Axes) -> None:
         ends = {}
         for step, colour in colours.items():
-            points, law = known[known["step"] == step].sort_values("size"), laws.loc[step]
+            points, law = succeeding[succeeding["step"] == step].sort_values("size"), laws.loc[step]
             size = points["size"].to_numpy(float)
             line = law["prefactor"] * size ** -law["alpha"]
             ax.plot(size, line, color=colour, lw=1.3)
@@ -195,8 +195,8 @@ def read_runs(architecture: str = "Llama") -> pd.DataFrame:
     table = outside.xlstm_runs().query("~diverged")
     runs = table[table["architecture"] == architecture]
     if runs.empty:
-        known = ", ".join(sorted(table["architecture"].unique()))
-        raise ParameterError(f"there are no runs of {architecture!r}", "architecture", f"Choose one of: {known}.")
+        available = ", ".join(sorted(table["architecture"].unique()))
+        raise ParameterError(f"there are no runs of {architecture!r}", "architecture", f"Choose one of: {available}.")
     return runs.assign(rank=-np.log(runs["accuracy"]))
 
 

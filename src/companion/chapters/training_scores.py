@@ -56,9 +56,9 @@ def read_forecasts() -> pd.DataFrame:
     """
     table = predictions.read_forecasts("tokens").query("function == 'value'")
     table = table.iloc[np.argsort([int(name.rpartition(".")[2]) for name in table.index], kind="stable")]  # by model
-    about = pd.DataFrame(table["fields"].tolist(), table.index)[[*CELL, "rung", "tokens"]]
-    about = about.rename(columns={"tokens": "training_tokens"})
-    return table.join(about).assign(law=table["kind"], ahead=about["training_tokens"] / KNOWN)
+    targets = pd.DataFrame(table["fields"].tolist(), table.index)[[*CELL, "rung", "tokens"]]
+    targets = targets.rename(columns={"tokens": "training_tokens"})
+    return table.join(targets).assign(law=table["kind"], ahead=targets["training_tokens"] / KNOWN)
 
 
 def cells(texts: Sequence[Counts]) -> pd.DataFrame:
@@ -140,8 +140,8 @@ def count_rejections(known: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
         return sum(interaction(grid, seeds, power).p < ALPHA for grid, seeds in _grids(table, names))
 
     forecasts = predictions.read_forecasts("tokens").query("function == 'rejections'")
-    about = pd.DataFrame(forecasts["fields"].tolist(), forecasts.index)[["of", "rungs", "cells"]]
-    return predictions.score(predictions.measure(forecasts, {"rejections": rejections})).join(about)
+    grids = pd.DataFrame(forecasts["fields"].tolist(), forecasts.index)[["of", "rungs", "cells"]]
+    return predictions.score(predictions.measure(forecasts, {"rejections": rejections})).join(grids)
 
 
 def _grids(table: pd.DataFrame, rungs: Sequence[str]) -> Iterator[tuple[npt.NDArray[np.float64], list[Reals]]]:
@@ -192,8 +192,8 @@ def parameters(texts: Sequence[Counts]) -> pd.DataFrame:
     texts: of all shipped models. Columns dataset, k (0 and 1), form, name, value, low, high (the profile's interval),
     out_low and out_high (the interval with whole sizes left out in turn).
     """
-    known = cells(texts)
-    return fit_parameters(pd.concat([known[known["seed"] == 0], select_longer_runs(count_trials())]))
+    grid = cells(texts)
+    return fit_parameters(pd.concat([grid[grid["seed"] == 0], select_longer_runs(count_trials())]))
 
 
 def fit_parameters(table: pd.DataFrame) -> pd.DataFrame:

@@ -94,17 +94,17 @@ def of_figure_8c(table: pd.DataFrame, folder: Path | None = None) -> Iterator[Me
             raise DataError("the bins' masses are not whole counts", f"{model} on {dataset}", None)
         # the reading of −ln RBP_1 is exact to about one token
         at_1 = np.rint(int(totals[dataset]) * np.exp(-float(first.iloc[0])))
-        about = models.loc[model]
+        details = models.loc[model]
         yield MeasuredRanks(
             dataset=dataset,
             model=model,
-            family=str(about["family"]),
-            size=int(about["non_embedding_params"]),
+            family=str(details["family"]),
+            size=int(details["non_embedding_params"]),
             counts=RankCounts(
                 low=np.append(1, histogram["low"].to_numpy()).astype(np.int64),
                 high=np.append(1, histogram["high"].to_numpy()).astype(np.int64),
                 count=np.append(at_1, np.rint(count)).astype(np.float64),
-                vocabulary=int(about["vocab_size"]),
+                vocabulary=int(details["vocab_size"]),
             ),
             cross_entropy=float(entropy.iloc[0]) if len(entropy) else None,
         )

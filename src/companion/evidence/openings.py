@@ -93,8 +93,8 @@ def _rank_part(
         tokens = ids[document][place : place + LENGTH]
         context = np.arange(0 if before else 1, LENGTH)
         rows.append(Row(document, place, np.array([*before, *tokens]), context + len(before)))
-        about = {"document": document, "passage": passage, "context": context, "token": tokens[context]}
-        columns.append(pd.DataFrame(about))
+        labels = {"document": document, "passage": passage, "context": context, "token": tokens[context]}
+        columns.append(pd.DataFrame(labels))
     ranker.check(rows)
     with torch.inference_mode():
         ranks = ranker.rank(rows)

@@ -183,16 +183,16 @@ def tries(folder: Path | None = None) -> pd.DataFrame:
     counts as another model of another family; models that were not tried at all PROBLEMS, or solved none, are left out.
     The size is S, without embeddings.
     """
-    known = {each["name"]: each for each in published.models().to_dict("records")}
+    models = {each["name"]: each for each in published.models().to_dict("records")}
     rows = []
     for (model, trained), problems in problem_tries(folder).groupby(["model", "training_tokens"]):
         if len(problems) < PROBLEMS or not problems["correct"].any():
             continue
-        details = known[str(model)]
-        about = {"dataset": "math", "model": f"{details['model']}@{trained}", "family": f"Pythia at {trained}"}
-        about |= {"size": details["non_embedding_params"], "metric": "neg_log_pass", "source": "monkeys"}
+        details = models[str(model)]
+        labels = {"dataset": "math", "model": f"{details['model']}@{trained}", "family": f"Pythia at {trained}"}
+        labels |= {"size": details["non_embedding_params"], "metric": "neg_log_pass", "source": "monkeys"}
         means = {k: pass_at(k, problems["samples"], problems["correct"]).mean() for k in TRIES}
-        rows += [about | {"k": k, "value": -np.log(mean)} for k, mean in means.items()]
+        rows += [labels | {"k": k, "value": -np.log(mean)} for k, mean in means.items()]
     return _as_table(pd.DataFrame(rows))
 
 

@@ -129,9 +129,9 @@ def read_published(name: str, folder: Path | None = None) -> pd.DataFrame:
         _tables[content] = checked(raw, pa.DataFrameSchema(columns, list(checks)), path, keys=keys, remedy=remedy)
     table = _tables[content].copy()
     if name != "models.csv" and "model" in table:
-        known = set(models(folder)["model"])
+        listed = set(models(folder)["model"])
         for line, model in table["model"].items():
-            if model not in known:
+            if model not in listed:
                 what = f"unknown model {model!r}: models.csv does not list it"
                 raise DataError(what, f"{label(path)}, line {line}", remedy)
     return table

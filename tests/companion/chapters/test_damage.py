@@ -11,7 +11,7 @@ from companion.chapters import outcomes
 @pytest.fixture(scope="module")
 def cell(tmp_path_factory):
     paths(folder := tmp_path_factory.mktemp("paths") / "own")
-    (cell,) = study.cells(str(folder))
+    (cell,) = study.open_cells(str(folder))
     return cell
 
 

@@ -37,7 +37,7 @@ def rate(rows):
 
 
 def test_statistics_and_intervals_are_those_of_loops(table):
-    found = openings.openings().set_index(["dataset", "k"]).loc[("auslegal", K)]
+    found = openings.opening_statistics().set_index(["dataset", "k"]).loc[("auslegal", K)]
 
     def statistics(rows):
         never, always = rows[rows["bos"] == "never"], rows[rows["bos"] == "always"]
@@ -67,16 +67,16 @@ def test_statistics_and_intervals_are_those_of_loops(table):
 
 
 def test_rules_are_decided_by_significance_on_each_text(table):
-    found = openings.openings([K])
+    found = openings.opening_statistics([K])
     assert (found["part"] == openings.STANDS).all() == bool((found["p_more"] < 0.05).all())
     assert ((found["p_cured"] > 0.05) | (found["cured_low"] > 0)).all()
     table["rank"] = np.where(table["bos"] == "always", 3, table["rank"])  # the start token cures all
-    assert (openings.openings([K])["cured"] == 1).all()
+    assert (openings.opening_statistics([K])["cured"] == 1).all()
 
 
 def test_rates_and_cells_add_up(table):
     rows = table[(table["text"] == "novels") & (table["bos"] == "never")]
-    found = openings.rates([K]).query("dataset == 'novels' and bos == 'never'")
+    found = openings.miss_rates([K]).query("dataset == 'novels' and bos == 'never'")
     every = found.set_index("context")
     assert every["rate"]["5–8"] == pytest.approx(100 * rate(bins(5, 8, rows)))
     assert "0" not in every.index
@@ -99,8 +99,8 @@ def test_openings_of_chunks_add_what_their_contexts_miss_beyond_a_long_one(table
 
 
 def test_registered_forecasts_get_the_outcomes_of_their_text_and_k(table, monkeypatch):
-    statistics = openings.openings([K, 20_000])
-    monkeypatch.setattr(openings, "openings", lambda _: statistics)
+    statistics = openings.opening_statistics([K, 20_000])
+    monkeypatch.setattr(openings, "opening_statistics", lambda _: statistics)
     measured = predictions.measure(predictions.read_forecasts("openings"), outcomes.misses_by_context())["outcome"]
     assert measured.notna().all()
     rows = table[(table["text"] == "auslegal") & (table["bos"] == "never")]

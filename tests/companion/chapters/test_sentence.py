@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
     """page.html, the sentence as its chapter shows it, and the weights."""
     folder = tmp_path_factory.mktemp("sentence")
     weights = see.write_weights(RUNGS, folder / "weights")
-    write_page(folder, see.sentence(TEXT, see.read(TEXT, RUNGS), weights, "weights"), *SCRIPTS)
+    write_page(folder, see.sentence(TEXT, see.read_text(TEXT, RUNGS), weights, "weights"), *SCRIPTS)
     return folder
 
 
@@ -105,7 +105,7 @@ def said(tab, text):
 def agrees(tab, text, temperature=1.0, chosen=see.FIRST):
     """The page shows Python's ranks of a text, its shares, and its cross-entropy; gives the share of ranks compared."""
     compared = []
-    found = {each.rung.name: each for each in see.read(text, [rung for rung in RUNGS if rung.label in chosen])}
+    found = {each.rung.name: each for each in see.read_text(text, [rung for rung in RUNGS if rung.label in chosen])}
     tokens = len(next(iter(found.values())).ids)
     said(tab, f"{tokens - 1} tokens ranked by {len(chosen)} models")
     shown, summary = tab.evaluate(SHOWN), tab.evaluate(SUMMARY)
@@ -113,7 +113,7 @@ def agrees(tab, text, temperature=1.0, chosen=see.FIRST):
     for name, each in found.items():
         first, *ranks, after = (rank for _, rank in shown[name])
         assert (first, after) == ("–", "next")
-        ranks, sure = np.asarray(list(map(int, ranks))), alone(see.load(each.rung).model, each.ids.tolist())
+        ranks, sure = np.asarray(list(map(int, ranks))), alone(see.load_rung(each.rung).model, each.ids.tolist())
         assert (ranks == each.ranks()[0])[sure].all()
         compared.append(sure.mean())
         *shares, cost = summary[name]
@@ -184,7 +184,7 @@ TOP = """() => [...document.querySelectorAll('.rbp-sentence-top table')].map(tab
 
 def top(tab, at, text):
     """The page shows the top ten of each model at a token, and the rank of the token itself."""
-    models = see.read(text, [rung for rung in RUNGS if rung.label in see.FIRST])
+    models = see.read_text(text, [rung for rung in RUNGS if rung.label in see.FIRST])
     for (caption, rows), each in zip(tab.evaluate(TOP), models, strict=True):
         best = torch.softmax(each.logits[at - 1].double(), 0).topk(10)
         assert [float(row[2].rstrip("%")) for row in rows[:10]] == pytest.approx(100 * best.values.numpy(), abs=0.51)

@@ -33,7 +33,7 @@ def read_costs(folder: Path = FOLDER) -> pd.DataFrame:
             content = json.loads(path.read_bytes())
             rows = pd.DataFrame(_gpu_rows(content) if gpu else content["rows"])
             rows = rows[_COLUMNS] if len(rows) else rows
-            about = {name: content[name] for name in ("device", "date")}
+            origin = {name: content[name] for name in ("device", "date")}
             interpreter = gpu and content["interpreter"]
         except (ValueError, KeyError, TypeError, AttributeError):
             remedy = "Write it again: " + ("make gpu." if gpu else "python -m bench.ranking --json FILE.")
@@ -43,7 +43,7 @@ def read_costs(folder: Path = FOLDER) -> pd.DataFrame:
                 "these figures come from Triton's interpreter, not from a GPU", label(path), "Remove the file."
             )
         if len(rows):
-            tables.append(rows.assign(**about, gpu=gpu))
+            tables.append(rows.assign(**origin, gpu=gpu))
     columns = ["device", "date", "gpu", *_COLUMNS]
     return pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
 

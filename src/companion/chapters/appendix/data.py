@@ -59,12 +59,12 @@ def with_counting_error(points: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFr
     Adds basis, relative_se (of −ln RBP_k, by counting independent tokens) and misses (tokens of rank above k).
     Raises DataError where no number of tokens is known.
     """
-    known = points.drop(columns="tokens").merge(tokens, on=["dataset", "family"])
-    if known.empty:
+    counted_points = points.drop(columns="tokens").merge(tokens, on=["dataset", "family"])
+    if counted_points.empty:
         raise DataError("the number of tokens of these points is not known", "measurements", "Add the column tokens.")
-    n = known["tokens"].to_numpy(dtype=float)
-    relative_se = counting.counting_error(known["value"], n)
-    return known.assign(relative_se=relative_se, misses=-np.expm1(-known["value"]) * n)
+    n = counted_points["tokens"].to_numpy(dtype=float)
+    relative_se = counting.counting_error(counted_points["value"], n)
+    return counted_points.assign(relative_se=relative_se, misses=-np.expm1(-counted_points["value"]) * n)
 
 
 def checks_table(checked: pd.DataFrame) -> dict[str, Any]:
@@ -88,8 +88,8 @@ def vocabularies() -> dict[str, list[int]]:
 
 def setup_statistics(points: pd.DataFrame, sizes: pd.DataFrame, recovered: pd.DataFrame) -> dict[str, Any]:
     """Summarise models, thresholds, tokens and vocabularies; `sizes` has a row a model."""
-    known, widths = recovered[recovered["basis"] != "likely"], vocabularies()
-    fewer = int((known["tokens"] < STATED).sum())
+    sure, widths = recovered[recovered["basis"] != "likely"], vocabularies()
+    fewer = int((sure["tokens"] < STATED).sum())
     low, high = int(points["k"].min()), int(points["k"].max())
     agree = [family for family, printed in VOCABULARIES.items() if widths[family] == [printed]]
     qwen = published.models().query("family == 'Qwen2.5'")
@@ -102,7 +102,7 @@ def setup_statistics(points: pd.DataFrame, sizes: pd.DataFrame, recovered: pd.Da
         "thresholds.low": low,
         "thresholds.high": high,
         "thresholds.decades": len(str(high)) - len(str(low)) + 1,
-        "cells_reaching_stated": len(known) - fewer,
+        "cells_reaching_stated": len(sure) - fewer,
         "cells_below_stated": fewer,
         "vocabularies.agree": len(agree),
         "vocabularies.families": " and ".join(agree),

@@ -35,8 +35,8 @@ def points_by_document(left: LeftOut, *, level: float = 0.95) -> pd.DataFrame:
     """
     counts, rows = left.counts, []
     values = np.exp(np.stack(interval(left.y, left.df, level=level), axis=-1))
-    for m, about in enumerate(counts.models[["family", "model", "size"]].itertuples(index=False, name=None)):
-        rows += [(counts.dataset, *about, k, *values[m, i]) for i, k in enumerate(counts.thresholds)]
+    for m, labels in enumerate(counts.models[["family", "model", "size"]].itertuples(index=False, name=None)):
+        rows += [(counts.dataset, *labels, k, *values[m, i]) for i, k in enumerate(counts.thresholds)]
     columns = ["dataset", "family", "model", "size", "k", "value", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -381,10 +381,10 @@ def compare_ranks(grid: Sequence[Counts], runs: Sequence[Counts], trials: pd.Dat
     table = []
     key: Any
     for key, texts in rows[rows["what"] != ""].groupby(["model", "what", *cell], sort=False):
-        about: dict[str, Any] = dict(zip(["model", "what", *cell], key, strict=True))
+        labels: dict[str, Any] = dict(zip(["model", "what", *cell], key, strict=True))
         away = texts.set_index("dataset")["log"] - usual.loc[(*key[2:], 0)]
-        ends = {"difference": away.mean(), "least": away.min(), "most": away.max(), "seeds": scatter[about["k"]]}
-        table.append(about | ends | {"k": about["k"] or None})
+        ends = {"difference": away.mean(), "least": away.min(), "most": away.max(), "seeds": scatter[labels["k"]]}
+        table.append(labels | ends | {"k": labels["k"] or None})
     columns = ["model", "rung", "size", "budget", "what", "k", "difference", "least", "most", "seeds"]
     differences = pd.DataFrame(table, columns=columns).astype({"k": "Int64"})
     return differences.sort_values(["size", "budget", "what"], kind="stable")

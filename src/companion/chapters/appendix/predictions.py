@@ -56,8 +56,8 @@ def read_forecasts(file: str) -> pd.DataFrame:
                 naive = fields.get("naive")
                 low, high = naive if number and naive else (np.nan, np.nan)
                 numbers = {"naive_low": low, "naive_high": high, "naive": np.nan if number else naive}
-                about = {name: fields.get(name) for name in ("middle", "low", "high", "probability", "reason")}
-                row = entry | about | numbers | {"sure": fields.get("sure", False), "level": content["level"]}
+                stated = {name: fields.get(name) for name in ("middle", "low", "high", "probability", "reason")}
+                row = entry | stated | numbers | {"sure": fields.get("sure", False), "level": content["level"]}
                 rows.append(row | {"id": f"{entry['id']}{place}", "fields": fields})
     except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
         raise DataError(f"the file does not hold predictions: {error}", label(path), _REMEDY) from None
