@@ -63,9 +63,9 @@ def judge_scatter(
     points: dataset, family, k, size, value; tokens: `known_cells`; clustered: `clustering_table`. A row for each cell
     of three sizes and known tokens: CELL, k, range (of RANGES), n, tokens, misses (fewest of a model),
     counting (its noise in ln(−ln RBP_k)), deviance, df, p, p_holm, extra, extra_low, extra_high (the scatter beyond),
-    effect, effect_low, effect_high (the ladder's design effect), p_clustered, p_clustered_holm; verdict, for all
-    effects up to the interval's end: BEYOND (counting does not make the deviance, after Holm), ENOUGH (it makes half of
-    the squared scatter) or OPEN; mostly: whether extra is below counting. Raises FitError where there is no such cell.
+    effect, effect_low, effect_high (the ladder's design effect); verdict, for all effects up to the interval's end:
+    BEYOND (counting does not make the deviance, after Holm), ENOUGH (it makes half of the squared scatter) or OPEN;
+    mostly: whether extra is below counting. Raises FitError where there is no such cell.
     """
     rows = []
     for key, cell in points.merge(tokens, on=CELL, suffixes=("_stated", "")).groupby([*CELL, "k"]):
@@ -75,22 +75,20 @@ def judge_scatter(
             continue
         effect, low, high = design_effects_at(clustered, str(key[0]), misses.mean() / total)
         least, most = np.nanmin([1.0, low]), np.nanmax([1.0, high])
-        effects = (1.0, effect if effect > 0 else 1.0, least, most)
-        tests = scatter_about_law(
-            cell["size"], misses, total, design_effects=effects, level=level, resamples=resamples, seed=seed
+        independent, narrow, wide = scatter_about_law(
+            cell["size"], misses, total, design_effects=(1.0, least, most), level=level, resamples=resamples, seed=seed
         )
-        independent, clustering, narrow, wide = tests
         row = dict(zip([*CELL, "k"], key, strict=True)) | {"n": len(cell), "tokens": total, "misses": misses.min()}
         fields = ("counting", "deviance", "df", "p", "extra", "extra_low", "extra_high")
         row |= {name: getattr(independent, name) for name in fields}
-        row |= {"effect": effect, "effect_low": low, "effect_high": high, "p_clustered": clustering.p}
+        row |= {"effect": effect, "effect_low": low, "effect_high": high}
         rows.append(row | {"p_most": wide.p, "enough": narrow.enough, "mostly": narrow.extra <= narrow.counting})
     if not rows:
         raise FitError("no family has three models that miss tokens", "measurements", "Give more models, or another k.")
     table = pd.DataFrame(rows)
     ends = [last for _, last in RANGES.values()]
     table.insert(3, "range", [list(RANGES)[int(np.searchsorted(ends, k))] for k in table["k"]])
-    for name in ("p", "p_clustered", "p_most"):
+    for name in ("p", "p_most"):
         table[f"{name}_holm"] = table.groupby("range")[name].transform(holm)
     beyond = table["p_most_holm"] < 1 - level
     table["verdict"] = np.where(beyond, BEYOND, np.where(table["enough"], ENOUGH, OPEN))

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from companion.stats.compare import delta_aicc
 from rbp.arrays import Reals
 from rbp.errors import FitError, ParameterError
 from rbp.laws.offset import fit_offset
@@ -98,12 +97,10 @@ def curvatures(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 def offsets(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """Compute ``fit_offset`` of every cell.
 
-    Columns offset, its interval, ``smallest`` value, n, r_squared (of ln y), distinguishable, and ``delta_aicc``
-    against the law without an offset.
+    Columns offset, its interval, n, r_squared (of ln y), and distinguishable.
     """
 
     def answer(points: pd.DataFrame) -> list[Row]:
-        pure = fit_power_law(points["size"], points["value"])
         fit, logs = fit_offset(points["size"], points["value"], level=level), np.log(points["value"])
         return [
             {
@@ -112,10 +109,8 @@ def offsets(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
                 "offset": fit.offset,
                 "offset_low": fit.offset_low,
                 "offset_high": fit.offset_high,
-                "smallest": points["value"].min(),
                 "distinguishable": fit.distinguishable,
-                "delta_aicc": delta_aicc(pure, fit),
             }
         ]
 
-    return _rows(table, CELL, answer).astype({"delta_aicc": "float64"})
+    return _rows(table, CELL, answer)

@@ -1,4 +1,4 @@
-"""Compare laws: whether an offset is needed, and whether two metrics of the same models share one exponent."""
+"""Compare laws: whether two metrics of the same models share one exponent."""
 
 import math
 from dataclasses import dataclass
@@ -9,29 +9,7 @@ from scipy.special import stdtr, stdtrit
 
 from rbp.arrays import check_level
 from rbp.errors import ParameterError
-from rbp.laws.offset import OffsetFit
-from rbp.laws.power import ROUNDING, PowerLawFit, check_points, fit_power_law
-
-ENOUGH_FOR_AICC = 6
-
-
-def aicc(rss: float, n: int, parameters: int) -> float | None:
-    """Compute Akaike's criterion with the small-sample correction, n ln(RSS/n) + 2p + 2p(p + 1)/(n − p − 1).
-
-    ``parameters`` counts the residual variance too: 3 for a power law, 4 with an offset. None where n < 6 or
-    n − p − 1 < 1, where the correction is larger than anything it could tell.
-    """
-    if n < ENOUGH_FOR_AICC or n - parameters - 1 < 1:
-        return None
-    p = parameters
-    return n * math.log(max(rss / n, ROUNDING**2)) + 2 * p + 2 * p * (p + 1) / (n - p - 1)
-
-
-def delta_aicc(pure: PowerLawFit, offset: OffsetFit) -> float | None:
-    """Compute AICc(offset) − AICc(pure) of two fits to the same points: above 0 favours the pure law. None: n < 6."""
-    with_offset = aicc(offset.rss, offset.n, 4)
-    without = aicc(pure.residual_se**2 * pure.df, pure.n, 3)
-    return None if with_offset is None or without is None else with_offset - without
+from rbp.laws.power import check_points, fit_power_law
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Laws compared: by AICc, in pairs, for equivalence, ahead of what they were fitted to, and from k to k."""
+"""Laws compared: in pairs, for equivalence, ahead of what they were fitted to, and from k to k."""
 
 import numpy as np
 import pandas as pd
@@ -9,25 +9,12 @@ from scipy.stats import linregress
 from scipy.stats import t as t_distribution
 
 from companion.stats import cells
-from companion.stats.compare import delta_aicc, equivalence, paired_exponents
+from companion.stats.compare import equivalence, paired_exponents
 from companion.stats.subsets import chains, set_points, steps
-from rbp.laws.offset import fit_offset
 from rbp.laws.power import fit_power_law
 
 SIZES = np.geomspace(1e6, 1e10, 10)
 DECADES = [10**7, 10**8, 10**9, 10**10, 10**11]
-
-
-def test_the_criterion_counts_three_parameters_of_a_line_and_four_of_an_offset():
-    value = (0.3 + 40 * SIZES**-0.25) * np.exp(0.01 * np.random.default_rng(1).normal(size=10))
-    (rss,) = np.polyfit(np.log(SIZES), np.log(value), 1, full=True)[1]
-    line = 10 * np.log(rss / 10) + 6 + 24 / 6
-    offset = 10 * np.log(fit_offset(SIZES, value).rss / 10) + 8 + 40 / 5
-    assert delta_aicc(fit_power_law(SIZES, value), fit_offset(SIZES, value)) == pytest.approx(offset - line, rel=1e-9)
-    perfect = 40 * SIZES**-0.25
-    assert delta_aicc(fit_power_law(SIZES, perfect), fit_offset(SIZES, perfect)) > 0  # rounding buys no parameter
-    few = SIZES[:5], value[:5]
-    assert delta_aicc(fit_power_law(*few), fit_offset(*few)) is None
 
 
 def test_paired_exponents_are_the_line_of_the_log_ratio():

@@ -16,7 +16,6 @@ from companion.evidence.tokens import STATED
 from companion.plots import single_panel
 from companion.project import LADDER
 from rbp import provenance
-from rbp.arrays import check_level
 from rbp.errors import DataError
 from rbp.figures.curves import curves
 from rbp.figures.style import INK, Panels, family_style, legend_below, log_axis
@@ -147,8 +146,7 @@ def recompute(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """Compare all 168 printed cells of Table 1, in its order, with our fits of a measurement table, where available.
 
     The columns of `beside_printed`, and: `verdict` ("agrees", "differs", "no points"), `models` (how many the family
-    has), and `implied_low`, `implied_high`, `implied_p`: what the printed slope and R² imply with so many models
-    (`implied_by_print`).
+    has), and `implied_p`: what the printed R² implies with so many models (`implied_by_print`).
 
     Empty where no cell can be compared.
     """
@@ -161,24 +159,18 @@ def recompute(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     if (cells["verdict"] == "no points").all():
         return cells[:0]
     cells["models"] = cells["family"].map(published.models()["family"].value_counts())
-    printed = cells[["printed_slope", "printed_r_squared", "models"]].to_numpy(dtype=float)
-    implied = [implied_by_print(slope, r_squared, int(n), level=level) for slope, r_squared, n in printed]
-    cells[["implied_low", "implied_high", "implied_p"]] = implied
-    return cells
+    pairs = zip(cells["printed_r_squared"], cells["models"], strict=True)
+    return cells.assign(implied_p=[implied_by_print(r_squared, int(n)) for r_squared, n in pairs])
 
 
-def implied_by_print(slope: float, r_squared: float, n: int, *, level: float = 0.95) -> tuple[float, float, float]:
-    """Compute the slope's interval and two-sided p value that a printed slope and R² of n points imply.
+def implied_by_print(r_squared: float, n: int) -> float:
+    """Compute the slope's two-sided p value that a printed R² of n points implies; NaN where it is printed as 0 or 1.
 
-    In a straight line through n points, t = slope/se has t² = R²(n − 2)/(1 − R²). The printed digits are rounded, so
-    the interval is rough: where R² is printed 0.995, its width is known to about 5%. NaN where R² is printed as 0 or 1.
+    In a straight line through n points, t = slope/se has t² = R²(n − 2)/(1 − R²).
     """
-    check_level(level)
     if not 0 < r_squared < 1:
-        return np.nan, np.nan, np.nan
-    t = np.sqrt(r_squared * (n - 2) / (1 - r_squared))
-    half = abs(slope) / t * t_distribution.ppf((1 + level) / 2, n - 2)
-    return slope - half, slope + half, float(2 * t_distribution.sf(t, n - 2))
+        return np.nan
+    return float(2 * t_distribution.sf(np.sqrt(r_squared * (n - 2) / (1 - r_squared)), n - 2))
 
 
 def with_rounded_shares(table: pd.DataFrame, decimals: int) -> pd.DataFrame:

@@ -365,9 +365,9 @@ def compare_ranks(grid: Sequence[Counts], runs: Sequence[Counts], trials: pd.Dat
     """Compare ranked trials with the grid's runs of the same size and budget, in each measure.
 
     grid, runs: counts of the family, and of its trials; trials: `read_trials`, for what a trial changes. A row for each
-    trial and measure (k missing: cross-entropy): model, rung, size, budget, what, k, difference (of ln y, its mean over
-    the texts), least, most (over the texts), seeds: the standard deviation of such a mean between seeds, pooled over
-    the cells with several. All four in per cent of y.
+    trial and measure (k missing: cross-entropy): rung, size, budget, what, k, difference (of ln y, its mean over the
+    texts), seeds: the standard deviation of such a mean between seeds, pooled over the cells with several. Both in per
+    cent of y.
     """
     rows = pd.concat([counts.table() for counts in (*grid, *runs)], ignore_index=True)
     rows = rows.assign(log=100 * np.log(rows["value"]), k=rows["k"].fillna(0).astype(int))
@@ -383,9 +383,9 @@ def compare_ranks(grid: Sequence[Counts], runs: Sequence[Counts], trials: pd.Dat
     for key, texts in rows[rows["what"] != ""].groupby(["model", "what", *cell], sort=False):
         labels: dict[str, Any] = dict(zip(["model", "what", *cell], key, strict=True))
         away = texts.set_index("dataset")["log"] - usual.loc[(*key[2:], 0)]
-        ends = {"difference": away.mean(), "least": away.min(), "most": away.max(), "seeds": scatter[labels["k"]]}
-        table.append(labels | ends | {"k": labels["k"] or None})
-    columns = ["model", "rung", "size", "budget", "what", "k", "difference", "least", "most", "seeds"]
+        row = labels | {"difference": away.mean(), "seeds": scatter[labels["k"]]}
+        table.append(row | {"k": labels["k"] or None})
+    columns = ["rung", "size", "budget", "what", "k", "difference", "seeds"]
     differences = pd.DataFrame(table, columns=columns).astype({"k": "Int64"})
     return differences.sort_values(["size", "budget", "what"], kind="stable")
 
