@@ -1,13 +1,11 @@
 """A model made worse: against token-by-token passes by hand, and what must be so at the ends of every path."""
 
-import shutil
 from contextlib import suppress
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 from tiny import texts
 from transformers import AutoModelForCausalLM
 
@@ -15,7 +13,6 @@ from companion.damage import measure
 from companion.damage.compare import TEMPERATURES, THRESHOLDS
 from companion.damage.measure import WHOLE_STEP as WHOLE
 from companion.damage.measure import Step, degraded, matrices, measured, readings, rounded, scored_rows, steps
-from rbp.errors import DataError
 from rbp.models.find import find_model
 from rbp.models.load import load_model, load_tokenizer
 from rbp.texts.corpora import Corpus
@@ -56,7 +53,7 @@ def agree(found, expected):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("kind", "context"), [("gpt2", 1), ("neox", 5), ("gemma2", 64), ("cohere", 5)])
+@pytest.mark.parametrize(("kind", "context"), [("gpt2", 1), ("gemma2", 64)])
 def test_exactly_so_many_tokens_stand_before_every_scored_one(kind, context, make, saved):
     """Each token after the document's own tokens before it, not the rows'."""
     ranker, rows = make(kind)
@@ -146,21 +143,3 @@ def test_sums_at_temperatures_are_those_of_the_divided_logits(make):
         (slope,) = torch.autograd.grad(total, beta)
         assert got[f"nll_{temperature}"].sum() == pytest.approx(float(total.detach()), rel=1e-5)
         assert got[f"slope_{temperature}"].sum() == pytest.approx(float(slope), rel=1e-4, abs=0.05)
-
-
-def test_a_model_that_is_exchanged_before_it_is_made_worse(saved, tmp_path, monkeypatch):
-    """Here the fingerprint is taken after the loading."""
-    model = shutil.copytree(saved("gpt2"), tmp_path / "model")
-    load = measure.load_model
-
-    def load_and_exchange(*given):
-        language = load(*given)
-        weights = load_file(model / "model.safetensors")
-        changed = {name: value + 1 for name, value in weights.items()}
-        save_file(changed, model / "model.safetensors", {"format": "pt"})
-        return language
-
-    monkeypatch.setattr(measure, "load_model", load_and_exchange)
-    with pytest.raises(DataError, match="changed while it was read"):
-        measure.run(find_model(str(model)), CORPUS, ("bits",), tmp_path / "out", device=CPU)
-    assert not (tmp_path / "out").exists()
