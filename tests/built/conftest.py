@@ -21,6 +21,16 @@ from filelock import FileLock
 with FileLock(sys.argv[1]):
     sys.exit(subprocess.call(sys.argv[2:]))
 """
+LONGEST = (
+    "test_study_run",
+    "test_harness",
+    "test_readme",
+    "test_triton",
+    "test_build",
+    "test_live",
+    "test_pages",
+    "test_html",
+)
 BUILDING = pytest.StashKey["Future[subprocess.CompletedProcess[str]]"]()
 
 
@@ -29,8 +39,9 @@ def _needs_book(item):
 
 
 def pytest_collection_modifyitems(items):
-    # those that wait for other processes come first: the book is built meanwhile
-    items.sort(key=lambda item: (_needs_book(item), "study" not in item.path.parts))
+    # what takes long comes first, so that no process is left idle at the end; the book is built meanwhile
+    longest = {name: i for i, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: (_needs_book(item), longest.get(item.path.stem, len(longest))))
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker("long")
@@ -70,7 +81,7 @@ def pages(book):
 @pytest.fixture(scope="session")
 def soups(book, pages):
     """Every page, parsed."""
-    return {page: BeautifulSoup((book / page).read_text(encoding="utf-8"), "html.parser") for page in pages}
+    return {page: BeautifulSoup((book / page).read_text(encoding="utf-8"), "lxml") for page in pages}
 
 
 @pytest.fixture(scope="session")

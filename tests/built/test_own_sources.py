@@ -75,10 +75,7 @@ ENOUGH = {
 }
 LOOP = [  # what has failed once, where it is cheap
     ("holds", "real: few"),
-    ("holds", "one_factor"),
-    ("forecasts", "flat"),
     ("ladder", "all hits"),
-    ("noise", "all hits"),
     ("forecasts", "zero"),
 ]
 REST = [(name, source) for name in TAKING for source in SOURCES if (name, source) not in LOOP]
@@ -154,7 +151,7 @@ BESIDE = {
 
 @pytest.mark.parametrize(
     "chapter",
-    rest_slow(["cross_entropy", "forecasts", "holds", "ladder", "noise"], ["elsewhere", "emergence", "lognormal"]),
+    rest_slow(["forecasts", "holds", "ladder"], ["cross_entropy", "elsewhere", "emergence", "lognormal", "noise"]),
 )
 def test_nothing_that_is_shipped_is_recorded_as_the_readers(chapter, sources, tmp_path, monkeypatch):
     """Six models' ranks in three folders that are named like what is shipped."""

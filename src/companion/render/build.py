@@ -156,20 +156,15 @@ def run_chapter(project: Project, name: str) -> bool:
     return _report_job(project, f"[{names.index(chapter.name) + 1}/{len(names)}] {name}", name, make)
 
 
-def _is_site_current(project: Project) -> bool:
-    """Return whether the HTML was made of the files as they are now."""
-    made = project.build / "site.json"
-    built = made.exists() and (project.html / "index.html").exists()
-    return built and bool(parse_json(made.read_bytes()) == site_sources(project))
-
-
 def build_site(project: Project) -> None:
-    """Build the HTML, if it is not current. Raises RbpError."""
-    if _is_site_current(project):
-        return
+    """Build the HTML, unless it was made of the files as they are now. Raises RbpError."""
+    made = project.build / "site.json"
     with inputs.unchanged(lambda: site_sources(project)) as made_from:
+        built = made.exists() and (project.html / "index.html").exists()
+        if built and parse_json(made.read_bytes()) == made_from:
+            return
         site.build_html(project)
-    write_json(project.build / "site.json", made_from)
+    write_json(made, made_from)
 
 
 def forget_removed(project: Project) -> None:
@@ -264,8 +259,6 @@ def build(project: Project, cores: int | None = None, extra: Sequence[str] = (),
     """
     start = time.perf_counter()
     with _lock(project) as lock:
-        if pages and not _is_site_current(project):
-            site.start_early(site.configured(project))
         if not execute_chapters(project, cores or os.cpu_count() or 1, extra, lock):
             return False
         if pages:

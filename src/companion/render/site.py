@@ -1,5 +1,6 @@
 """The book's pages: stage the sources, and build them with Jupyter Book."""
 
+import atexit
 import contextlib
 import importlib.metadata
 import json
@@ -204,7 +205,9 @@ def start_early(config: Path) -> None:
         return
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     # It has no __main__, and its script may be off the PATH.
-    _waiting.append(subprocess.Popen([sys.executable, "-c", _START, str(config)], text=True, **pipes))  # type: ignore[call-overload]  # noqa: S603
+    process = subprocess.Popen([sys.executable, "-c", _START, str(config)], text=True, **pipes)  # type: ignore[call-overload]  # noqa: S603
+    atexit.register(process.kill)
+    _waiting.append(process)
 
 
 def configured(project: Project) -> Path:

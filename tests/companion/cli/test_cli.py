@@ -1,6 +1,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -152,7 +153,7 @@ def test_an_interrupted_command_leaves_nothing(tmp_path, arguments, sent, code, 
     write_chapter(project, "01_a", f"import pathlib, time\npathlib.Path({str(started)!r}).touch()\ntime.sleep(60)")
     project.book.mkdir()
     for name in ("_config.yml", "CITATION.cff"):
-        (project.root / name).touch()
+        shutil.copy(ROOT / name, project.root)
     command = [sys.executable, "-m", "rbp.cli", "--root", str(project.root), *arguments]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}

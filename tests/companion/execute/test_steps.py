@@ -1,9 +1,7 @@
 """Steps of small projects: `src/heavy/tables.py` makes the tables, and notes in `made.txt` each time that it does."""
 
 import importlib
-import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,10 +12,10 @@ from mini import write_chapter
 
 from companion.execute import steps as steps_module
 from companion.execute.inputs import imported_files, named_modules
-from companion.execute.run import execute, find, times
+from companion.execute.run import execute, find
 from companion.execute.steps import table
 from companion.project import ROOT, Project
-from companion.render.build import build, run_step
+from companion.render.build import run_step
 from rbp import provenance
 from rbp.errors import ChapterError
 
@@ -66,8 +64,6 @@ def project(tmp_path, monkeypatch):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     monkeypatch.syspath_prepend(tmp_path / "src")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "src"), prepend=os.pathsep)
-    (tmp_path / "book").mkdir()
     for name in ("heavy", "heavy.tables", "heavy.digits"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     importlib.invalidate_caches()
@@ -134,18 +130,3 @@ def test_a_chapter_declares_the_steps_that_it_reads(project, without_kernel):
     declare_read(write_chapter(project, "01_a", read_in(project)))
     with pytest.raises(ChapterError, match=r"it reads undeclared steps: double.*\nAdd them to rbp\.steps"):
         execute(find(project, "01_a"), {}, project.runs / "a", project.root)
-
-
-@pytest.mark.long
-def test_the_book_makes_what_is_stale_and_executes_the_chapters_after_it(project, capfd):
-    declare_read(write_chapter(project, "01_a", read_in(project), steps=("double",)))
-
-    def executed():
-        assert build(project, 2, pages=False), capfd.readouterr()
-        return re.findall(r"^(?:\[\d/\d\]|step) (\w+) … [\d.]+ s", capfd.readouterr().out, re.MULTILINE)
-
-    assert executed() == ["double", "01_a"]
-    assert list(times(project)) == ["double", "01_a"]
-    (project.root / "data" / "a.csv").write_text("x\n1\n6\n")
-    assert executed() == ["double", "01_a"]
-    assert json.loads(project.results.read_text())["01_a"]["value"]["value"] == 14

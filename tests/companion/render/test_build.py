@@ -1,6 +1,7 @@
 import fcntl
 import hashlib
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -11,6 +12,7 @@ from mini import write_book, write_chapter
 
 from companion.execute.results import Recorded, read_chapter
 from companion.execute.results import write_book as write_results
+from companion.execute.run import times
 from companion.project import Project
 from companion.render import site
 from companion.render.build import build, chapter_code, chapter_inputs, differences_of_tree, run_chapter
@@ -20,13 +22,42 @@ BUTTONS = ".article-header-buttons a[href^=http]"
 REPOSITORY = "https://github.com/somebody/companion"
 
 
+STEP = """
+from pathlib import Path
+
+import pandas as pd
+
+from companion.execute.steps import step
+
+
+@step("double", reads=["data/b.csv"])
+def double():
+    return 2 * pd.read_csv(Path(__file__).parents[2] / "data" / "b.csv")
+"""
+PROSE_OF_TWO = """%%md
+See {value}`01_a::v:.1f`, [this](../book/more.md), {numref}`01_a::two`, {eq}`square`.
+"""
+READ = """
+from companion.execute import steps
+value = int(steps.table("double")["x"].sum())
+if False:
+    import small.other
+"""
+
+
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
+    """A small book whose second chapter reads a step's table."""
     project = Project(tmp_path_factory.mktemp("book"))
     write_book(project)
     with (project.root / "CITATION.cff").open("a") as citation:
         citation.write(f"repository-code: {REPOSITORY}\nurl: https://somebody.example/companion/\n")
-    return project
+    (project.root / "src" / "small" / "tables.py").write_text(STEP)
+    (project.root / "data" / "b.csv").write_text("x\n1\n")
+    write_chapter(project, "02_b", PROSE_OF_TWO, READ, steps=("double",))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(project.root / "src"), prepend=os.pathsep)
+        yield project
 
 
 @pytest.fixture
@@ -35,7 +66,7 @@ def executed(project, capfd):
 
     def run(pages=False):
         assert build(project, 2, pages=pages), capfd.readouterr()
-        return set(re.findall(r"\[\d/3\] (\w+) … [\d.]+ s", capfd.readouterr().out))
+        return set(re.findall(r"^(?:\[\d/3\]|step) (\w+) … [\d.]+ s", capfd.readouterr().out, re.MULTILINE))
 
     return run
 
@@ -142,9 +173,10 @@ def test_what_is_executed_again_and_what_is_not(project, executed):
 
     edit(project.root / "data" / "a.csv", "1", "10")
     assert differences_of_tree(project) == ["01_a was built from another data/a.csv"]
-    edit(project.notebooks / "02_b.ipynb", "value = 2", "value = 3")
-    assert executed() == {"01_a", "02_b", "03_c"}, "the one for its data, the other for its code"
-    assert json.loads(project.results.read_text())["03_c"]["value"]["value"] == 1 + 5 + 3
+    edit(project.root / "data" / "b.csv", "1", "3")
+    assert executed() == {"double", "01_a", "02_b", "03_c"}, "the one for its data, the other for its step's"
+    assert json.loads(project.results.read_text())["03_c"]["value"]["value"] == 1 + 5 + 2 * 3
+    assert times(project).keys() == {"double", "01_a", "02_b", "03_c"}
 
 
 SAVED = """
@@ -175,7 +207,7 @@ def test_what_fails_is_named_and_the_old_book_stays(project, capfd):
         build(project, 2)
     assert checksums(project.html) == before
 
-    edit(project.notebooks / "02_b.ipynb", "value = 3", "value = 3 / 0")
+    edit(project.notebooks / "02_b.ipynb", "value = int", "value = 1 / 0 * int")
     assert not build(project, 2)
     said = capfd.readouterr()
     assert "[2/3] 02_b failed: 02_b failed at cell 3: ZeroDivisionError: division by zero" in said.out
