@@ -27,7 +27,7 @@ from bench.common import Results, circumstances, in_turn, report, spread
 from bench.extraction import LENGTH, PYTHIA_14M, write_model_and_text
 from companion.project import ROOT
 from rbp.extract.extraction import quiet
-from rbp.extract.plan import Size, config_size, operations
+from rbp.extract.plan import Size, operations, read_config, size_of
 from rbp.models.find import find_model
 from rbp.models.load import load_model, load_tokenizer
 from rbp.store import RankStore, open_store, store_folders
@@ -85,7 +85,7 @@ def measured(gguf: str | None, corpus: str | None, rounds: int) -> Results:
             for dtype in subject.dtypes:
                 store = open_store(store_folders([folder / dtype])[0])
                 ranks[OURS + dtype] = store.ranks()["greater"].to_numpy() + 1
-                rates[OURS + dtype] = rates_of(store, plan, config_size(subject.model))
+                rates[OURS + dtype] = rates_of(store, plan, size_of(read_config(subject.model), str(subject.model)))
             exact = ranks[OURS + "float32"]
             for row in rows[1:]:
                 moved = ranks[row["way"]]
