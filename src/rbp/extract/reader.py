@@ -134,25 +134,16 @@ _REMEDY = "Check its config.json (pad_token_id, for one), or take a shorter --le
 _REGISTERING = Lock()  # torch numbers hooks without one
 
 
-@contextmanager
-def _hooked(handle: Any) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        handle.remove()
-
-
-def _before(layer: nn.Module | None, hook: Callable[[Any, Any], None]) -> AbstractContextManager[None]:
+def _before(layer: nn.Module | None, hook: Callable[[Any, Any], None]) -> AbstractContextManager[Any]:
     """Call `hook` before a layer runs, in this thread: others may run the same model."""
     if layer is None:
         return nullcontext()
     mine = get_ident()
     with _REGISTERING:
-        handle = layer.register_forward_pre_hook(lambda *arguments: hook(*arguments) if get_ident() == mine else None)
-    return _hooked(handle)
+        return layer.register_forward_pre_hook(lambda *arguments: hook(*arguments) if get_ident() == mine else None)
 
 
-def _perturbed(model: Any, seed: int) -> AbstractContextManager[None]:
+def _perturbed(model: Any, seed: int) -> AbstractContextManager[Any]:
     draw, mine = torch.Generator().manual_seed(seed), get_ident()
 
     def moved(_: Any, __: Any, embeddings: torch.Tensor) -> torch.Tensor:
@@ -163,7 +154,8 @@ def _perturbed(model: Any, seed: int) -> AbstractContextManager[None]:
 
     try:
         with _REGISTERING:
-            return _hooked(model.get_input_embeddings().register_forward_hook(moved))
+            handle: AbstractContextManager[Any] = model.get_input_embeddings().register_forward_hook(moved)
+            return handle
     except NotImplementedError:  # of a model that does not say where its embeddings are: it stays as it is
         return nullcontext()
 

@@ -98,7 +98,9 @@ def side_by_side(points: pd.DataFrame, *, level: float = 0.95) -> Rivals:
         fault = "; ".join(["no law in S and D can be fitted to these runs", *bound])
         raise FitError(fault, "size, training_tokens", "Give runs of several sizes, each at several numbers of tokens.")
     laws = pd.DataFrame([parameters(form, parts, level=level) for form in OF_BOTH]).dropna(subset="alpha")
-    return Rivals(errors, laws.reset_index(drop=True), hidden, len(names), (*bound, *_floor(laws)))
+    if ((laws["form"] == ADDITIVE) & ~(laws["offset_low"] > 0)).any():
+        bound.append("a floor cannot be distinguished from none: the interval of E includes 0")
+    return Rivals(errors, laws.reset_index(drop=True), hidden, len(names), tuple(bound))
 
 
 def _errors(points: pd.DataFrame, sizes: int, budgets: int) -> Mapping[str, float]:
@@ -149,8 +151,3 @@ def _bound(rows: pd.DataFrame) -> list[str]:
     if grid["size"].is_unique:
         sentences.append("each size was measured at one number of training tokens: nothing is known of D at a size")
     return sentences
-
-
-def _floor(laws: pd.DataFrame) -> list[str]:
-    held = (laws["form"] == ADDITIVE) & ~(laws["offset_low"] > 0)
-    return ["a floor cannot be distinguished from none: the interval of E includes 0"] if held.any() else []

@@ -54,11 +54,8 @@ def fit_table(
             rows.append(cell | fit.as_dict() | {"note": ""})
     if required and rows and len(remedies) == len(rows):
         remedy = remedies[0] or "A law needs at least three sizes of one family: add models to the measurements."
-        raise FitError(f"no law can be fitted: {rows[0]['note']}", _named(rows[0], by), remedy)
+        first = ", ".join(f"{name} {rows[0][name]}" for name in by)
+        raise FitError(f"no law can be fitted: {rows[0]['note']}", first, remedy)
     columns = [*by, *FIELDS, "note"]
     fits = pd.DataFrame(rows, columns=columns)
     return fits.astype({name: table[name].dtype for name in by} | {"weak": "boolean", "n": "int64", "df": "Int64"})
-
-
-def _named(cell: dict[str, object], by: Sequence[str]) -> str:
-    return ", ".join(f"{name} {cell[name]}" for name in by)

@@ -75,15 +75,6 @@ def test_every_kind_of_memory_that_matters_is_noticed(change, matters):
     assert bool(found.written) is (change == "weight")
 
 
-def test_a_probe_reads_seven_times_and_the_model_itself_first():
-    """The given model, a copy three times, the model again for another length, and two batches of other tokens."""
-    model, seen = random_model("gpt2"), []
-    model.transformer.register_forward_hook(lambda module, given, out: seen.append((module, out[0].shape[:2])))
-    probed(model, 20, 90)
-    assert [tuple(shape) for _, shape in seen] == [(1, 20), (1, 20), (1, 90), (1, 20), (1, 65), (4, 20), (4, 65)]
-    assert [module is model.transformer for module, _ in seen] == [True, False, False, False, True, False, False]
-
-
 def test_a_copy_that_is_none_is_refused():
     """A module that gives its copies something else, whatever that is, ranks nothing."""
 

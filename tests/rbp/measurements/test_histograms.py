@@ -8,7 +8,6 @@ from companion.stats.rank_families import family
 from companion.stats.rank_fits import RankDistribution
 from rbp.measurements import histograms
 from rbp.measurements.rank_counts import RankCounts
-from rbp.measurements.ranked import large
 
 
 def test_entropy_of_bins_brackets_the_truth():
@@ -38,8 +37,3 @@ def test_a_bin_is_filled_by_the_slope_between_its_neighbours(share, neighbours):
         truth -= (mass * np.log(mass)).sum()
     found = histograms.entropy(RankCounts(low, high, 1000 * share, 9))[0]
     assert found == pytest.approx(truth + len(neighbours) / (2 * 1000))
-
-
-@pytest.mark.parametrize(("share", "vocabulary", "k"), [(0.4, 4096, 1638), (0.75, 10, 8), (0.001, 100, 1)])
-def test_a_share_of_the_vocabulary_is_rounded_to_the_nearest_threshold(share, vocabulary, k):
-    assert large(share, vocabulary) == k
