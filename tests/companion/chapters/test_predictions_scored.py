@@ -12,7 +12,6 @@ from scipy.stats import binomtest, norm
 from companion.chapters import outcomes
 from companion.chapters.appendix import predictions as study
 from companion.project import DATA
-from rbp.errors import DataError
 from rbp.io import sha256
 
 FILES = ("ladders", "paths", "real", "real_damaged", "openings", "images", "tokens")
@@ -93,14 +92,6 @@ def test_every_entry_of_a_file_has_an_id_and_the_numbers_of_the_file(file):
 def test_images_are_those_that_were_registered():
     path = DATA / "predictions" / "images.toml"
     assert sha256(path) == path.with_suffix(".toml.sha256").read_text().split()[0]
-
-
-def test_a_damaged_file_is_refused(tmp_path, monkeypatch):
-    for name in ("registry.csv", "paths.toml"):
-        (tmp_path / name).write_bytes((DATA / "predictions" / name).read_bytes().replace(b"[[spread]]", b"[[sprawl]]"))
-    monkeypatch.setattr(study, "FOLDER", tmp_path)
-    with pytest.raises(DataError, match=r"the file does not hold predictions.*paths.toml"):
-        study.read_forecasts("paths")
 
 
 def test_an_outcome_is_a_function_of_the_entry_s_fields_or_a_row_of_a_table():

@@ -71,7 +71,6 @@ def test_tries_are_no_ranks():
     ("name", "column", "value", "says"),
     [
         ("xlstm_runs.csv", "steps", "1", "training_tokens is not steps × batch × context"),
-        ("xlstm_runs.csv", "accuracy", "1.3", "must lie between 0 and 1"),
         ("pythia_math_tries.csv", "correct", "99999999", "more were right than were tried"),
     ],
 )
