@@ -102,12 +102,9 @@ def _run(project: Project, chapter: "Chapter", values: dict[str, Any], out: Path
 
 def _execute(project: Project, chapter: "Chapter", values: dict[str, Any], folder: Path) -> None:
     """Execute a chapter into a folder, with its page, and print its progress."""
-    from companion.execute.run import execute
-    from companion.render.site import start_early
-    from companion.render.standalone import render_chapter
+    from companion.render.standalone import execute_with_page
 
     name, last = chapter.name, time.monotonic()
-    start_early(project.root / "_config.yml")  # the page's builder imports while the chapter runs
     typer.echo(f"{name} …", err=True)
 
     def report_cell(cell: int, of: int) -> None:
@@ -116,10 +113,7 @@ def _execute(project: Project, chapter: "Chapter", values: dict[str, Any], folde
             last = time.monotonic()
             typer.echo(f"{name} … cell {cell} of {of}", err=True)
 
-    def finish(new: Path) -> None:
-        render_chapter(project, chapter, new)
-
-    seconds = execute(chapter, values, folder, Path.cwd(), finish=finish, on_cell=report_cell)
+    seconds = execute_with_page(project, chapter, values, folder, Path.cwd(), report_cell)
     typer.echo(f"{name} … {seconds:.1f} s", err=True)
 
 

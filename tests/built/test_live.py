@@ -127,12 +127,6 @@ def test_a_level_is_changed_a_table_is_uploaded_and_both_runs_are_compared(conte
     expect(page.locator("body")).to_contain_text("cases of family, dataset and measure have a fit in every run")
     rows.filter(has_text="eighty per cent").get_by_text("Delete").click()
     expect(rows).to_have_count(before + 1)
-    tab.get_by_role("button", name="The book’s values").click()
-    expect(published).to_be_checked()
-    tab.set_input_files("input[type=file]", {"name": "bad.csv", "mimeType": "text/csv", "buffer": b"a,b\n1,2\n"})
-    expect(tab.locator(".rbp-said")).to_contain_text("(bad.csv)", timeout=LONG)
-    tab.get_by_role("button", name="delete mine.csv").click()
-    expect(mine).to_have_count(0)
 
 
 def test_a_run_is_cancelled_and_two_tabs_see_the_same(context, served):

@@ -27,10 +27,8 @@ def test_it_works_from_a_file(browser, book, place, parts, count, in_sight, widt
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("how", ["file", "http"])
-def test_a_sentence_that_is_typed_is_ranked_and_kept_in_the_address(browser, book, address, how):
-    inside = book.as_uri() if how == "file" else address
-    with watched(browser, f"{inside}/{SENTENCE}", inside, viewport={"width": 390, "height": 844}) as tab:
+def test_a_sentence_that_is_typed_is_ranked_and_kept_in_the_address(browser, book):
+    with watched(browser, f"{book.as_uri()}/{SENTENCE}", book.as_uri(), viewport={"width": 390, "height": 844}) as tab:
         tab.get_by_label("Your text").fill("It is so, and it is not so.")
         expect(tab.get_by_role("status").filter(has_text="tokens ranked")).to_contain_text("ranked by 3 models")
         expect(tab.locator(".rbp-sentence-card")).to_have_count(3)

@@ -304,10 +304,8 @@ def execute(project: Project, limit: float, server: int, folder: Path) -> None:
     from companion.execute import parameters
     from companion.execute import run as chapters
     from companion.execute.needs import check_sources
-    from companion.render.site import start_early
-    from companion.render.standalone import render_chapter
+    from companion.render.standalone import execute_with_page
 
-    start_early(project.root / "_config.yml")  # the page's builder imports while the chapter runs
     request = json.loads((folder / "run.json").read_bytes())
     chapter = chapters.find(project, request["chapter"])
     values = parameters.check(chapter.parameters, request["parameters"], chapter.name)
@@ -316,12 +314,5 @@ def execute(project: Project, limit: float, server: int, folder: Path) -> None:
     def report_cell(cell: int, of: int) -> None:
         print(f"cell {cell} of {of}", flush=True)  # noqa: T201
 
-    chapters.execute(
-        chapter,
-        values,
-        folder / "page",
-        project.root,
-        finish=lambda new: render_chapter(project, chapter, new),
-        on_cell=report_cell,
-    )
+    execute_with_page(project, chapter, values, folder / "page", project.root, report_cell)
     print("the page is made", flush=True)  # noqa: T201

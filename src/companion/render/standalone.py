@@ -4,19 +4,20 @@ import base64
 import mimetypes
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import yaml
 from bs4 import BeautifulSoup, Tag
 
 from companion.execute import prose
-from companion.execute.run import Chapter
+from companion.execute.run import Chapter, execute
 from companion.project import Project
 from companion.render.citation import configuration
-from companion.render.site import jupyter_book
+from companion.render.site import jupyter_book, start_early
 from rbp.io import canonical_json, temporary_folder, write_file
 
 # Of the book's scripts, those that a page without navigation can use.
@@ -38,11 +39,6 @@ follow(); dark.addEventListener("change", follow);
 """
 
 
-def read_page(page: Path) -> BeautifulSoup:
-    """Parse a page."""
-    return BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
-
-
 def drop_navigation(soup: BeautifulSoup) -> None:
     """Remove what leads to other pages: header, sidebars, search, previous and next."""
     for selector in NAVIGATION:
@@ -60,18 +56,14 @@ def drop_dead_links(soup: BeautifulSoup, folder: Path) -> None:
         address = str(link["href"])
         if address.startswith("#"):
             leads = unquote(address[1:]) in places
+        elif address.startswith(("http://", "https://", "mailto:", "data:")):
+            leads = True
         else:
-            outside = address.startswith(("http://", "https://", "mailto:", "data:"))
-            leads = outside or _is_below(address, folder)
+            file = _local(address, folder)
+            leads = file is not None and file.is_relative_to(folder.resolve())
         if not leads:
             for name in ("href", "download", "title"):
                 del link[name]
-
-
-def _is_below(address: str, folder: Path) -> bool:
-    """Return whether a relative address in a page in ``folder`` means a file below it."""
-    file = _local(address, folder)
-    return file is not None and file.is_relative_to(folder.resolve())
 
 
 def _data_uri(file: Path) -> str:
@@ -185,6 +177,21 @@ def build_pages(project: Project, pages: Mapping[str, str], base: Path) -> Path:
     return jupyter_book(source, base / "_config.yml", base / "build", strict=False)
 
 
+def execute_with_page(
+    project: Project,
+    chapter: Chapter,
+    values: Mapping[str, Any],
+    folder: Path,
+    cwd: Path,
+    on_cell: Callable[[int, int], object],
+) -> float:
+    """Execute a chapter as `companion.execute.run.execute` does, with its page; returns the seconds it took."""
+    start_early(project.root / "_config.yml")  # the page's builder imports while the chapter runs
+    return execute(
+        chapter, values, folder, cwd, finish=lambda new: render_chapter(project, chapter, new), on_cell=on_cell
+    )
+
+
 def render_chapter(project: Project, chapter: Chapter, folder: Path) -> Path:
     """Write ``NAME.html`` beside the executed ``NAME.ipynb`` in ``folder``; returns its path.
 
@@ -196,7 +203,7 @@ def render_chapter(project: Project, chapter: Chapter, folder: Path) -> Path:
     with temporary_folder("rbp-page") as temporary:
         html = build_pages(project, {f"notebooks/{name}.ipynb": text}, temporary)
         page = html / "notebooks" / f"{name}.html"
-        soup = read_page(page)
+        soup = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
         drop_navigation(soup)
         inline(soup, page.parent)
         drop_dead_links(soup, folder)

@@ -52,28 +52,6 @@ def test_help_names_the_commands_and_imports_nothing_heavy():
         assert f"  {command} " in done.stdout
 
 
-def options(command, path="rbp"):
-    """Every option and argument that help shows, of a command and of those below it: its name and its help."""
-    for name, one in getattr(command, "commands", {}).items():
-        if not one.hidden:
-            yield from options(one, f"{path} {name}")
-    for each in command.params:
-        if not getattr(each, "hidden", False) and each.name != "help":
-            yield f"{path} {each.name}", each.help or ""
-
-
-def test_the_help_of_an_option_begins_with_what_it_sets():
-    """Not with how, when or of what it is set: it says a noun, or what a switch does, and ends as a sentence."""
-    shown = dict(options(get_command(app)))
-    assert len(shown) > 100
-    vague = {"a", "an", "the", "of", "what", "how", "which", "at", "where", "only", "some", "its", "also", "in", "on"}
-    vague |= {"with", "instead", "several", "one", "auto", "take", "about", "likewise"}
-    for name, words in shown.items():
-        first = words.split(" ")[0].rstrip(":,")
-        assert words[:1].isupper(), (name, words)
-        assert first.lower() not in vague or words.startswith("The model"), (name, words)
-
-
 def shown_names(command, path="rbp"):
     """The full names of a command and of those below it, but for the hidden ones."""
     inner = getattr(command, "commands", {})

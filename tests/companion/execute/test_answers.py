@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from companion.chapters import cross_entropy, elsewhere, forecasts, noise
+from companion.chapters import elsewhere, forecasts, noise
 from companion.execute import prose, rerun
 from companion.execute.comparison import compare, difference
 from companion.execute.parameters import declared, sweeps
@@ -250,20 +250,6 @@ def test_elsewhere_says_where_alpha_grows():
         "cases. It is significantly smaller in 1 of 2 cases."
     )
     assert "is not known whether" in elsewhere.answer(pd.DataFrame(), [10])
-
-
-def test_ranks_that_rise_with_cross_entropy_or_fall_are_told_apart():
-    entropy, rng = np.array([2.0, 3.0, 4.0, 5.0, 6.0]), np.random.default_rng(0)
-    parts = [(name, power) for name, power in (("up", 1.0), ("down", -1.0))]
-    pairs = pd.concat(
-        pd.DataFrame({"dataset": "d", "family": name, "k": 1, "size": 10 ** np.arange(9, 4, -1), "model": name}).assign(
-            cross_entropy=entropy, neg_log_rbp=entropy**power * rng.lognormal(0, 0.001, 5)
-        )
-        for name, power in parts
-    )
-    falls, _, closer = cross_entropy.answers(cross_entropy.entropy_curves(pairs))
-    assert falls.endswith("in 1 of 2 cases of family, dataset and k, and rises significantly in 1.")
-    assert closer == "CE is a closer guide than size in 2 of 2 cases."
 
 
 def test_forecasts_are_counted_and_models_that_cannot_be_hidden_are_named():

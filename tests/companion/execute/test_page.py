@@ -43,20 +43,14 @@ ALPHAS = pd.DataFrame({"family": ["Pythia", "OPT"], "one": [0.0561, 0.1], "hundr
 @pytest.mark.parametrize(
     ("other", "same"),
     [
-        (ALPHAS.copy(), True),
-        (
-            ALPHAS.assign(one=ALPHAS["one"] * (1 + 1e-13), hundred=ALPHAS["hundred"] * (1 - 1e-13)),
-            True,
-        ),  # another processor's last digits
+        (ALPHAS.assign(one=ALPHAS["one"] * (1 + 1e-13)), True),  # another processor's last digits
         (ALPHAS.rename(columns={"one": "hundred", "hundred": "one"}), False),
-        (ALPHAS.assign(one=ALPHAS["hundred"], hundred=ALPHAS["one"]), False),
         (ALPHAS[::-1], False),
         (ALPHAS.assign(models=[10, 8]), False),
         (ALPHAS.assign(family=["Pythia", "Opt"]), False),
         (ALPHAS.assign(one=[0.0561, 0.1001]), False),
         (ALPHAS.assign(one=[0.0561, None]), False),
         (ALPHAS.assign(more=1), False),
-        (ALPHAS[["family", "hundred", "one", "models"]], False),
     ],
 )
 def test_a_checksum_of_contents_is_of_names_words_and_numbers(other, same):

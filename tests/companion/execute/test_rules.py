@@ -96,10 +96,7 @@ def test_a_bar_a_fifth_easier_or_harder(bar, easier, harder):
 
 FAULTS = [
     ("number = 2", "", "line.number: Field required"),
-    ("number = 2", 'number = "two"', "line.number: Input should be a valid integer"),
     ('part = "The law"', 'group = "ours"\npart = ""', "line.group: it is not one of argument, paper, earlier"),
-    ('where = "figure 3"', 'were = "figure 3"', "line.were: Extra inputs are not permitted"),
-    ('kind = "r_squared"', 'kind = "r2"', "line.bars.good.kind: Input should be 'share', 'r_squared', 'within' or"),
     ("at = 0.9}", "at = 0.9, step = 1}", "line.bars.fits.step: Extra inputs are not permitted"),
     ("a::low", "low", "line.numbers.low: String should match pattern"),
     ("fits and turns", "most and turns", "line: holds: there is no most among its numbers, bars and claims: by, cell"),
