@@ -6,16 +6,12 @@ import torch
 from made_ladder import quiet
 from safetensors.torch import load_file
 
-from ladder import aggregates
 from ladder import making as making_module
 from ladder.making import Making
 from ladder.training import Run
 from ladder.workspace import Workspace
-from rbp.store import open_store, store_folders
 
 pytestmark = pytest.mark.long  # it trains
-
-FAMILIES = pytest.mark.parametrize("family", ["neox", "lstm"])
 
 
 @pytest.fixture
@@ -23,7 +19,7 @@ def made(workshop):
     return workshop[0]
 
 
-@FAMILIES
+@pytest.mark.parametrize("family", ["neox", "lstm"])
 def test_each_budget_is_a_whole_run_of_its_own(family, made, tmp_path):
     run = made.choose([family], ["narrow"], [0])[0]
     for tokens in made.ladders.training.budgets:
@@ -74,24 +70,3 @@ def test_seeds_are_other_weights_or_another_order_of_the_same_text(made):
         "neox-narrow-at-0.00256m-seed1",
         "neox-narrow-at-0.00256m-seed2",
     ]
-
-
-@FAMILIES
-def test_ranking_keeps_ranks_of_the_last_budget_and_sums_of_all(family, made):
-    run = made.choose([family], ["narrow"], [0])[0]
-    budgets = made.ladders.training.budgets
-    assert aggregates.jobs(made, [run]) == []
-    stores = [open_store(path) for path in store_folders([made.place / "ranks"])]
-    own = {store.dataset: store for store in stores if store.model == run.model_name(budgets[-1])}
-    assert sorted(own) == ["questions", "tales"]
-    assert not any(store.model == run.model_name(tokens) for store in stores for tokens in budgets[:-1])
-    found = [aggregates.read_tables(made.place / "aggregates" / run.model_name(tokens)) for tokens in budgets]
-    for name, store in own.items():
-        for table in (table for tables in found for table in tables.values()):
-            assert table[table["dataset"] == name]["tokens"].sum() == store.manifest["tokens"]
-        tables = {kind: table[table["dataset"] == name] for kind, table in found[-1].items()}
-        ranks = store.ranks()
-        sums = ranks.astype({"nll": float}).groupby("document")["nll"].sum()
-        np.testing.assert_allclose(tables["by_document"]["nll"], sums, rtol=1e-5)
-        counts = ranks.groupby(["document", "greater"]).size()
-        assert tables["counts"].groupby(["document", "greater"])["tokens"].sum().equals(counts)

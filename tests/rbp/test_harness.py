@@ -223,10 +223,3 @@ def test_a_document_counts_once_whatever_filters_its_answers_pass():
     alone = harness.summarize(harness.answers_of([first]), [1])
     assert alone["rbp_1_stderr,none"] == "N/A"
     assert harness.answers_of([unknown]) == {}
-
-
-def test_a_sum_of_windows_keeps_their_tokens():
-    joined = sum([total(1, 2), total(3)])
-    assert joined == -3.0
-    assert joined.tokens.position.tolist() == [3, 4, 5]
-    assert joined.tokens.greater.tolist() == [0, 1, 2]
