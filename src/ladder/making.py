@@ -19,9 +19,9 @@ import numpy as np
 
 from ladder import DATA, LADDER, text
 from ladder.recipe import Change, Course, Family, Ladders, Recipe
-from ladder.workspace import ABOUT, Rows, Workspace, locked, read_record
+from ladder.workspace import ABOUT, Rows, Workspace, read_record
 from rbp.errors import ParameterError
-from rbp.io import folder_beside, swap_in, write_json
+from rbp.io import folder_beside, locked, swap_in, write_json
 from rbp.io import sha256 as checksum
 from rbp.processes import DONE, Task, Tell
 from rbp.store import full_disk
@@ -182,7 +182,7 @@ def train(tell: Tell, making: Making, run: TrainingRun, device: str = "cpu") -> 
 
     torch.set_num_threads(1)
     folder, rows = making.place / "training" / run.name, making.rows(run)
-    with full_disk(folder), locked(folder):
+    with full_disk(folder), locked(folder, "another process is working on it"):
         begun = begin(folder, LONGER if run.change.more else making.predictions)
         trunk = training.Run(making.course(run, None), rows, folder, device)
         training.take_up(trunk)

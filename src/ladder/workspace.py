@@ -2,8 +2,6 @@
 
 import io
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ import numpy.typing as npt
 
 from ladder.recipe import Recipe
 from rbp.errors import DataError
-from rbp.io import lock, write_file
+from rbp.io import write_file
 
 Rows = npt.NDArray[np.uint16]  # [rows, context + 1]
 STATE, ABOUT = "state.safetensors", "run.json"  # in a run's folder: where it stands, and what it came to
@@ -65,17 +63,3 @@ def read_record(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return record if isinstance(record, dict) else {}
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes off a folder; the system lets go of the lock when the process ends, however it ends.
-
-    Raises DataError if another process holds it.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("a") as stream:
-        if lock(stream) is False:
-            fault = "another process is working on it"
-            raise DataError(fault, str(folder), "Wait for it, or stop it; nothing is lost.")
-        yield

@@ -15,6 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from rbp.errors import DataError
+
 #: what `flock` says where the file system has no locks; the last, where it has none for folders (NFS)
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF)
 
@@ -106,6 +108,16 @@ def lock(stream: IO[Any] | int, kind: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> bo
             raise
         return None
     return True
+
+
+@contextmanager
+def locked(folder: Path, fault: str) -> Iterator[None]:
+    """Keep other processes off a folder, as `lock` does. Raises DataError, with `fault`, if another one holds it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("a+") as stream:
+        if lock(stream) is False:
+            raise DataError(fault, str(folder), "Wait for it, or stop it and start again: nothing is lost.")
+        yield
 
 
 def _remove(path: Path) -> None:

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rbp.errors import DataError, ParameterError, install_extra
-from rbp.io import lock, write_file
+from rbp.io import locked, write_file
 from rbp.study.config import Cell, Study
 
 HERE = Path(__file__).parent
@@ -46,11 +46,7 @@ def run_study(study: Study, profile: Path, extra: Sequence[str] = ()) -> Path | 
     from rbp.models.find import find_model
     from rbp.texts.corpora import open_corpus
 
-    study.out.mkdir(parents=True, exist_ok=True)
-    with (study.out / "lock").open("a+") as stream:
-        if lock(stream) is False:
-            fault = "another run of this study is at work"
-            raise DataError(fault, str(study.out), "Wait for it, or stop it and start again: nothing is lost.")
+    with locked(study.out, "another run of this study is at work"):
         for cell in study.cells.values():  # mistakes show before any work, and a cluster's machines need no network
             find_model(cell.model)
             open_corpus(cell.corpus, cell.settings.fields, prompt=cell.settings.prompt)
