@@ -147,12 +147,12 @@ def rank_again(
 
 def answers_alike(store: Store, ranker: Ranker, rows: RowPlan) -> bool:
     """Return whether a model reproduces the ranks of a store's shortest and longest row."""
-    manifest, (whole, _) = store.manifest, store.parts()
+    manifest, (stored, _) = store.manifest, store.parts()
     if (manifest["packs"], manifest["tokens"]) != (rows.packs, rows.tokens):
         return False
-    places = sorted(((pack, row) for pack in whole for row in rows.rows_of(pack)), key=lambda place: len(place[1].ids))
+    places = sorted(((pack, row) for pack in stored for row in rows.rows_of(pack)), key=lambda place: len(place[1].ids))
     extremes = [places[0], places[-1]]
-    parts = [read_part(whole[pack]) for pack in sorted({pack for pack, _ in extremes})]
+    parts = [read_part(stored[pack]) for pack in sorted({pack for pack, _ in extremes})]
     ranks = Stored({column: np.concatenate([part[column] for part in parts]) for column in parts[0]}, str(store.folder))
     try:
         return not any(wrong for _, wrong in rank_again(ranker, [row for _, row in extremes], ranks))

@@ -99,12 +99,12 @@ def _must_have_its_name(store: Store, notes: dict[str, Any]) -> None:
 def _read_table(path: Path, labels: ImportLabels) -> pd.DataFrame:
     """Read the ranked tokens: columns document, position, token, rank (int64) and nll (nats)."""
     where = pa.Column("int64", pa.Check.in_range(0, MOST, error=f"is not from 0 to {MOST}"))
-    known, size = f"among {labels.vocabulary:,} tokens", labels.vocabulary
+    among, size = f"among {labels.vocabulary:,} tokens", labels.vocabulary
     schema = pa.DataFrameSchema(
         {
             **dict.fromkeys(("document", "position"), where),
-            "token": pa.Column("int64", pa.Check.in_range(0, size - 1, error=f"is no token {known}")),
-            "rank": pa.Column("int64", pa.Check.in_range(1, size, error=f"is no rank {known}")),
+            "token": pa.Column("int64", pa.Check.in_range(0, size - 1, error=f"is no token {among}")),
+            "rank": pa.Column("int64", pa.Check.in_range(1, size, error=f"is no rank {among}")),
         }
     )
     cells = read_parquet(path) if path.suffix == ".parquet" else read_csv(path)
