@@ -77,8 +77,8 @@ class Parameter:
             return []
         # by name: chapters that read no measurements are not made from the modules that bring them
         words = importlib.import_module("rbp.measurements.sources").named_sources()
-        known = [self.default] if self.kind == "path" else words
-        return [Path(name) for name in names if name not in known]
+        shipped = [self.default] if self.kind == "path" else words
+        return [Path(name) for name in names if name not in shipped]
 
 
 def _type(annotation: ast.expr) -> tuple[str, tuple[Any, ...] | None]:
@@ -257,19 +257,19 @@ def sweeps(parameters: Sequence[Parameter], assignments: Sequence[str], chapter:
 
     A name that is given again makes another run, and so does each further value of a number or choice between commas.
     """
-    known = {parameter.name: parameter for parameter in parameters}
+    by_name = {parameter.name: parameter for parameter in parameters}
     given: dict[str, list[str]] = {}
     for assignment in assignments:
         name, _, text = assignment.partition("=")
         name = name.strip()
-        several = name in known and known[name].kind in ("number", "choice", "flag")
+        several = name in by_name and by_name[name].kind in ("number", "choice", "flag")
         apart = [f"{name}={each}" for each in split_names(text)] if several and "," in text else [assignment]
         given.setdefault(name, []).extend(apart)
     return [parse(parameters, combination, chapter) for combination in product(*given.values())]
 
 
 def _find(parameters: Sequence[Parameter], name: str, chapter: str) -> Parameter:
-    known = {parameter.name: parameter for parameter in parameters}
-    if name not in known:
-        raise ParameterError(f'there is no parameter "{name}"', chapter, nearest(name, known))
-    return known[name]
+    by_name = {parameter.name: parameter for parameter in parameters}
+    if name not in by_name:
+        raise ParameterError(f'there is no parameter "{name}"', chapter, nearest(name, by_name))
+    return by_name[name]

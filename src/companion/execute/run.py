@@ -165,7 +165,7 @@ def text_of(parameter: Parameter, value: Any) -> str:
     """Print a parameter's value: the reader's files by their names alone."""
     names = {str(path): file_name(path) for path in parameter.readers_own(value)}
     if names:
-        return ", ".join(names.get(each, each) for each in parameter.sources(value))
+        return ", ".join(names.get(source, source) for source in parameter.sources(value))
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
@@ -181,9 +181,10 @@ def copied_names(chapter: Chapter, values: Mapping[str, Any]) -> dict[Path, str]
 def with_names(chapter: Chapter, values: Mapping[str, Any], names: Mapping[Path, str]) -> dict[str, Any]:
     """Replace the names of the reader's own files in the values of parameters."""
     texts = {str(path): name for path, name in names.items()}
-    known = {parameter.name: parameter for parameter in chapter.parameters}
-    sources = {name: known[name].sources(value) for name, value in values.items()}
-    return {n: ",".join(texts.get(each, each) for each in sources[n]) if sources[n] else v for n, v in values.items()}
+    by_name = {parameter.name: parameter for parameter in chapter.parameters}
+    sources = {name: by_name[name].sources(value) for name, value in values.items()}
+    given = {name: ",".join(texts.get(source, source) for source in sources[name]) for name in values}
+    return {name: given[name] or value for name, value in values.items()}
 
 
 def command(chapter: Chapter, values: Mapping[str, Any]) -> str:
@@ -225,7 +226,7 @@ def times(project: Project) -> dict[str, float]:
 def find(project: Project, name: str) -> Chapter:
     """Find a chapter by its name, or its number in the contents. Raises ParameterError with the nearest name."""
     chapters = {chapter.name: chapter for chapter in all_chapters(project)}
-    numbers = {number: each for each, number in chapter_numbers(project).items()}
+    numbers = {number: named for named, number in chapter_numbers(project).items()}
     chosen = numbers.get(name, name.removesuffix(".ipynb"))
     if chosen not in chapters:
         raise ParameterError(f'there is no chapter "{name}"', None, nearest(name, chapters))
@@ -381,7 +382,7 @@ def _cell_number(chapter: Chapter, output: Path) -> int | None:
         return None
     started = [cell["id"] for cell in cells if cell["metadata"].get("papermill", {}).get("start_time")]
     ids = [cell.get("id") for cell in chapter.notebook["cells"]]
-    return max((ids.index(each) + 1 for each in started if each in ids), default=None)
+    return max((ids.index(cell) + 1 for cell in started if cell in ids), default=None)
 
 
 def normalize(chapter: Chapter, path: Path, parameters: Mapping[str, Any]) -> None:

@@ -142,19 +142,19 @@ def source_lines(notebook: Path) -> Iterator[tuple[dict[str, Any], list[int]]]:
 
 def uses(project: Project, chapter: str, key: str, recorded: results.Results) -> list[Use]:
     """List the sentences of chapters and pages, the claims and the lines of the report that name a value."""
-    found = []
+    listed = []
     for path in sorted(project.notebooks.glob("*.ipynb")):
         for cell, numbers in source_lines(path):
             text = "".join(cell["source"])
             for start in _named(text, path.stem, chapter, key):
                 line = numbers[text.count("\n", 0, start)]
-                found.append(_sentence("sentence", f"{project.label(path)}:{line}", text, start, path.stem, recorded))
+                listed.append(_sentence("sentence", f"{project.label(path)}:{line}", text, start, path.stem, recorded))
     for path in [*sorted(project.book.rglob("*.md")), *project.book.glob("*.typ")]:
         kind, text = "report" if path.suffix == ".typ" else "sentence", path.read_text(encoding="utf-8")
         for start in [*_named(text, "", chapter, key), *_shown(text, chapter, key)]:
             line = text.count("\n", 0, start) + 1
-            found.append(_sentence(kind, f"{project.label(path)}:{line}", text, start, "", recorded))
-    return [*found, *_claims(project, f"{chapter}::{key}")]
+            listed.append(_sentence(kind, f"{project.label(path)}:{line}", text, start, "", recorded))
+    return [*listed, *_claims(project, f"{chapter}::{key}")]
 
 
 def _named(text: str, of: str, chapter: str, key: str) -> Iterator[int]:
@@ -190,9 +190,9 @@ def _claims(project: Project, name: str) -> Iterator[Use]:
 
 def find_values(recorded: results.Results, name: str) -> list[tuple[str, str]]:
     """Find the values of this name, KEY or CHAPTER::KEY, as chapter and key. Raises ParameterError for none."""
-    every = [(chapter, key) for chapter, values in recorded.items() for key in values]
-    if chosen := [each for each in every if name in (each[1], "::".join(each))]:
+    names = {f"{chapter}::{key}": (chapter, key) for chapter, values in recorded.items() for key in values}
+    if chosen := [(chapter, key) for full, (chapter, key) in names.items() if name in (key, full)]:
         return chosen
-    close = difflib.get_close_matches(name, ["::".join(each) for each in every], n=3)
+    close = difflib.get_close_matches(name, names, n=3)
     remedy = f"Did you mean {' or '.join(close)}?" if close else "Name it KEY or CHAPTER::KEY."
     raise ParameterError(f'no chapter records "{name}"', None, remedy)

@@ -136,26 +136,26 @@ def _siblings(project: Project, parameter: Parameter) -> list[str]:
     return sorted({parameter.default, *(p.relative_to(project.root).as_posix() for p in beside)})
 
 
-def read(project: Project, chapter: Chapter, given: Mapping[str, str]) -> dict[str, Any]:
+def read_parameters(project: Project, chapter: Chapter, given: Mapping[str, str]) -> dict[str, Any]:
     """Check the parameters that a request gives as texts; returns the values that differ from the defaults.
 
     Raises ParameterError for an unknown name, a wrong type, a source that is not listed, a path, and a number out of
     bounds: above ten times its default, or 10 000 if that is more (a seed: any).
     """
-    known = {parameter.name: parameter for parameter in chapter.parameters}
+    by_name = {parameter.name: parameter for parameter in chapter.parameters}
     listed = {source.name: source.text for source in sources(project)}
     assignments = []
     for name, text in given.items():
-        if name in known and known[name].kind == "source":
-            text = ",".join(listed[each] for each in _named(text, listed, f"parameter {name}"))
+        if name in by_name and by_name[name].kind == "source":
+            text = ",".join(listed[each] for each in _split_sources(text, listed, f"parameter {name}"))
         assignments.append(f"{name}={text}")
     values = chapter.parse(assignments)
     for name, value in values.items():
-        _bound(project, known[name], value)
+        _bound(project, by_name[name], value)
     return chapter.changed(values)
 
 
-def _named(text: str, listed: Mapping[str, str], where: str) -> list[str]:
+def _split_sources(text: str, listed: Mapping[str, str], where: str) -> list[str]:
     """List the sources that a text names; each may be named once."""
     names = [each for each in split_names(text) if each]
     remedy = f"Choose among: {', '.join(listed)}."

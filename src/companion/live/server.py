@@ -260,7 +260,7 @@ class Live:
         if not isinstance(name, str) or not requests.NAME.fullmatch(name):
             raise ParameterError("this is not a name of a run", None, "Use letters, digits, spaces and . , + - ( ).")
         chosen = find(self.project, chapter)
-        values = await run_in_threadpool(requests.read, self.project, chosen, given)
+        values = await run_in_threadpool(requests.read_parameters, self.project, chosen, given)
         key = await run_in_threadpool(lambda: chosen.short_hash(values, run_code(self.project, chosen.name)))
         about = {"name": name, "words": chosen.in_words(values) or "the book’s values", "key": key}
         return Json(self._summary(self.runs.ask(chosen.name, values, **about)), 201)
