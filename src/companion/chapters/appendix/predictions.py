@@ -202,14 +202,14 @@ def plot_scores(files: Mapping[str, pd.DataFrame], level: float) -> Panels:
             for seen, marker in ((np.abs(x) <= reach, "o"), (x > reach, ">"), (x < -reach, "<")):
                 at = ~inside & seen
                 ax.plot(x[at].clip(-reach, reach), y[at], marker, color=MISS, mfc="none", mew=1.4, ms=5.5)
-        name_rows(ax, [fill(kind, 22, break_on_hyphens=False) for kind in labels])
+        name_rows(ax, [fill(kind, 32, break_on_hyphens=False) for kind in labels])
         ax.set_xlim(-1.08 * reach, 1.08 * reach)
         ax.xaxis.set_major_formatter(SIGNED)
         ax.set_xlabel("predicted standard deviations")
         ax.set_title(name)
         ax.spines.left.set_visible(False)
 
-    return Panels(list(files), draw, size=(4.6, 5.0))
+    return Panels(list(files), draw, size=(4.6, 4.5))
 
 
 def score_files(files: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
