@@ -42,6 +42,7 @@ test: .venv/installed            ## the tests of the loop, those of the built bo
 	@$(TESTS)
 
 test-slow: .venv/installed smollm2 ## weekly, hours: all draws, a second build, every architecture, kills, fuzzing, Slurm, other processors
+	@$(UV) bitsandbytes==0.50.2 sentencepiece==0.2.3
 	@$(TESTS) -m "slow or hypothesis" --hypothesis-profile full $(WHICH)
 
 PART ?= laws

@@ -8,6 +8,7 @@ import pytest
 import torch
 from by_hand import assert_ranked
 from tiny import make_tokenizer, random_model, texts
+from transformers import LlamaConfig
 
 import rbp
 from rbp.errors import DataError
@@ -18,6 +19,10 @@ from rbp.models.sizes import non_embedding_params
 from rbp.texts.protocol import Row
 
 TEXTS, TOKENIZER = texts(3, seed=3, longest=40), make_tokenizer()
+WIDE = LlamaConfig(
+    vocab_size=320, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=2,
+    max_position_embeddings=256, bos_token_id=0, eos_token_id=0, tie_word_embeddings=False,
+)  # fmt: skip
 
 
 class Packed(torch.nn.Parameter):
@@ -39,15 +44,44 @@ def packed(weight, kind=Packed):
 class Moving(torch.nn.Module):
     """Its first pass moves the scales from the weight to itself; without them, it takes the numbers for a weight."""
 
-    def __init__(self, linear):
+    def __init__(self, linear, kind=Packed):
         super().__init__()
-        self.weight, self.scale = packed(linear.weight.data), None
+        self.weight, self.scale = packed(linear.weight.data, kind), None
 
     def forward(self, values):
         if getattr(self.weight, "scale", None) is not None:
             self.scale, self.weight.scale = self.weight.scale, None
         numbers = self.weight.float()
         return values @ (numbers if self.scale is None else numbers * self.scale).T
+
+
+class Inside(Moving):
+    """Moves them to an object that it holds, as bitsandbytes does, and forgets the weight's attribute altogether."""
+
+    def __init__(self, linear):
+        super().__init__(linear)
+        self.state = {}
+
+    def forward(self, values):
+        if "scale" in vars(self.weight):
+            self.state["scale"] = vars(self.weight).pop("scale")
+        return values @ (self.weight.float() * self.state["scale"]).T if self.state else values @ self.weight.float().T
+
+
+class Plain(Moving):
+    """The same with a weight of torch's own class: only what hangs on it says so."""
+
+    def __init__(self, linear):
+        super().__init__(linear, torch.nn.Parameter)
+
+
+class Repacking(Moving):
+    """Its first pass turns the numbers over, in an object beside them and in the weight, as 4 bits on a CPU."""
+
+    def forward(self, values):
+        if not hasattr(self.weight, "turned"):
+            self.weight.data, self.weight.turned = self.weight.data.flip(0).contiguous(), {"turned": True}
+        return values @ (self.weight.float().flip(0) * self.weight.scale).T
 
 
 class Container(UserDict):
@@ -111,7 +145,8 @@ def make_nested(layer, kind=Nested):
     layer.weight = torch.nn.Parameter(kind(held.data.detach(), held.scale), requires_grad=False)
 
 
-KINDS = {"moving": Moving, "unpacked": Unpacked}
+KINDS = {"moving": Moving, "inside": Inside, "plain": Plain, "repacking": Repacking, "unpacked": Unpacked}
+OTHERS = ("container", "nested layer", "nested head")
 
 
 def quantized(kind, *, plainly=False):
@@ -120,9 +155,9 @@ def quantized(kind, *, plainly=False):
     if kind == "container":
         for module in model.modules():
             vars(module)["_parameters"] = Container(module._parameters)
-    elif kind == "nested":
-        for layer in (model.lm_head, model.model.layers[1].mlp.up_proj):
-            make_nested(layer, (lambda numbers, scale: numbers.float() * scale) if plainly else Nested)
+    elif kind.startswith("nested"):
+        layer = model.lm_head if kind == "nested head" else model.model.layers[1].mlp.up_proj
+        make_nested(layer, (lambda numbers, scale: numbers.float() * scale) if plainly else Nested)
     else:
         for layer in model.model.layers:
             for part, name in ((layer.mlp, "up_proj"), (layer.mlp, "down_proj"), (layer.self_attn, "q_proj")):
@@ -137,10 +172,8 @@ def logits(model, ids):
         return model.eval()(torch.tensor([ids]), use_cache=False).logits[0]
 
 
-@pytest.mark.parametrize(
-    ("kind", "warm"),
-    [("moving", False), ("moving", True), ("unpacked", False), ("container", False), ("nested", False)],
-)
+@pytest.mark.parametrize("warm", [False, True])
+@pytest.mark.parametrize("kind", [*KINDS, *OTHERS])
 def test_ranks_are_those_of_a_model_alike_and_the_model_stays_as_it_is(kind, warm):
     """Once every rank was wrong, and none was left to the caller, as the first copy had taken the scales.
 
@@ -207,3 +240,24 @@ def test_the_size_of_a_quantized_model_is_that_before():
     part.up_proj.weight = torch.nn.Parameter(torch.zeros(64, 16))
     model.config.quantization_config = {"quant_method": "some"}
     assert non_embedding_params(model) == size
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bits", [4, 8])
+def test_bitsandbytes(bits, tmp_path):
+    pytest.importorskip("bitsandbytes")
+    from transformers import AutoModelForCausalLM, BitsAndBytesConfig
+
+    random_model(WIDE).save_pretrained(tmp_path / "whole")
+    how = BitsAndBytesConfig(**{f"load_in_{bits}bit": True})
+    model, alike = (AutoModelForCausalLM.from_pretrained(tmp_path / "whole", quantization_config=how) for _ in range(2))
+    model.save_pretrained(tmp_path / "packed")
+    TOKENIZER.save_pretrained(tmp_path / "packed")
+    ids = TOKENIZER(TEXTS[0])["input_ids"]
+    wanted = logits(alike, ids).log_softmax(-1)[:-1].gather(1, torch.tensor(ids)[1:, None]).mean().item()
+    in_memory = rbp.rank(model, TEXTS[:1], tokenizer=TOKENIZER, length=64)
+    from_folder = rbp.rank(tmp_path / "packed", TEXTS[:1], length=64)
+    assert [in_memory.cross_entropy, from_folder.cross_entropy] == pytest.approx([-wanted] * 2, abs=1e-5)
+    assert torch.equal(logits(model, ids), logits(alike, ids))
+    size = non_embedding_params(random_model(WIDE))
+    assert [in_memory.store.size, from_folder.store.size] == [size, size]

@@ -20,7 +20,7 @@ from transformers import PreTrainedTokenizerFast
 
 from rbp.errors import DataError
 from rbp.extract.extraction import extract
-from rbp.models.find import find_model
+from rbp.models.find import ModelFiles, find_model
 from rbp.models.load import load_tokenizer
 from rbp.models.tokenizers import verify_tokens
 from rbp.store import open_store
@@ -184,6 +184,30 @@ def test_a_file_of_sentencepiece_is_followed_or_the_tokenizer_refused(
     (tmp_path / "tokenizer.model").write_bytes(b"IQ== 0\nIg== 1\n")  # tiktoken's
     assert verify_tokens(tokenizer, tmp_path, "m") is tokenizer
     assert "not compared with tokenizer.model" in caplog.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "options", "followed"),
+    [
+        ("Llama", {"model_type": "unigram"}, False),
+        ("Gemma", {"model_type": "unigram"}, False),
+        ("Llama", {"model_type": "bpe"}, False),  # which drops spaces
+        ("Llama", {"model_type": "bpe", "normalization_rule_name": "identity", "byte_fallback": True}, True),
+        ("GPTSw3", {"model_type": "unigram"}, True),
+    ],
+)
+def test_sentencepiece_s_own_files(kind, options, followed, tmp_path):
+    train_pieces = pytest.importorskip("sentencepiece").SentencePieceTrainer.train
+    sentences = iter([*TEXTS, *texts(200, seed=3)] * 3)
+    spaces = (
+        {"remove_extra_whitespaces": False, "allow_whitespace_only_pieces": True} if "byte_fallback" in options else {}
+    )
+    options |= {"vocab_size": 600, "hard_vocab_limit": False, "minloglevel": 2, **spaces}
+    train_pieces(sentence_iterator=sentences, model_prefix=str(tmp_path / "tokenizer"), **options)
+    (tmp_path / "tokenizer_config.json").write_text(f'{{"tokenizer_class": "{kind}Tokenizer"}}')
+    with nullcontext() if followed else pytest.raises(DataError, match=r"as tokenizer\.model says"):
+        load_tokenizer(ModelFiles("m", tmp_path, None, ()))
 
 
 def test_a_tokenizer_by_hand(tmp_path):
