@@ -159,7 +159,7 @@ def plain(sentence: str, chapter: str, values: Results) -> str:
     text = VALUE.sub(lambda place: in_words_or_dash(values.get(place["chapter"] or chapter, {}), place), sentence)
     text = of_one(text[:1].upper() + text[1:] if sentence.startswith("{value}") else text)
     text = re.sub(r"\{number\}`(\w+)`", r"\1", LINK.sub(r"\1", text))
-    text = re.sub(r" ?\(?\{\w+\}`[^`]*`\)?", "", text)  # of figures and references
+    text = re.sub(r"\s?\(?\{\w+\}`[^`]*`\)?", "", text)  # of figures and references
     return " ".join(re.sub(r"\[([^]]*)\]\([^)]*\)|[*$`]", r"\1", text).split())
 
 
