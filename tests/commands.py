@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,7 +40,9 @@ def here(*arguments: str, cwd: Path | None = None, root: Path | None = None) -> 
 def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
     """The command said what was wrong, in one or two lines, without a traceback."""
     assert done.returncode == 2, done
-    said = done.stderr.rpartition(" …\n")[2]  # what it began with may stand before
+    said = re.sub(
+        r"^.* …( cell \d+ of \d+)?\n", "", done.stderr, flags=re.MULTILINE
+    )  # what it began with, and its progress
     assert said.startswith("error: ") or "Usage:" in said
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
