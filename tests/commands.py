@@ -40,9 +40,8 @@ def here(*arguments: str, cwd: Path | None = None, root: Path | None = None) -> 
 def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
     """The command said what was wrong, in one or two lines, without a traceback."""
     assert done.returncode == 2, done
-    said = re.sub(
-        r"^.* …( cell \d+ of \d+)?\n", "", done.stderr, flags=re.MULTILINE
-    )  # what it began with, and its progress
+    # without what it began with, and its progress
+    said = re.sub(r"^.* …( cell \d+ of \d+)?\n", "", done.stderr, flags=re.MULTILINE)
     assert said.startswith("error: ") or "Usage:" in said
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
