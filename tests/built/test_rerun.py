@@ -30,7 +30,7 @@ def test_papermill_alone_answers_and_writes_one_file(tmp_path):
     assert (
         "the paper’s bar of 0.97 in 60 of 64 (this run: none of 2) fits" in words
     )  # lines that rise are not the law’s
-    assert "**Up to k = 100, none of 2 lines fall with size and reach R² 0.97 (this run).**" in words
+    assert "**Up to k = 100, lines fall with size and reach R² 0.97 in none of 2 cases (this run).**" in words
     assert "(not in this run)" in words
     shown = [out.data["text/html"] for cell in notebook.cells for out in cell.get("outputs", []) if "data" in out]
     assert (
