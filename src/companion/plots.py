@@ -41,7 +41,7 @@ def melted(table: pd.DataFrame, columns: Mapping[str, str], x: str, *, by: Seque
 SIGNED = FuncFormatter(lambda value, _: f"{value:+g}".replace("-", "−") if value else "0")
 
 
-def single_panel(draw: Callable[[Axes], None], size: tuple[float, float] = (7.2, 4.2)) -> Figure:
+def single_panel(draw: Callable[[Axes], None], size: tuple[float, float]) -> Figure:
     """Draw a figure of one panel, in the book's style."""
     use_style()
     figure = Figure(figsize=size, layout="constrained")

@@ -297,7 +297,7 @@ def tokens_figure(behind: pd.DataFrame, stated: int) -> dict[str, Any]:
         legend_below(ax)
 
     return {
-        "figure": single_panel(draw, size=(7.2, 2.6)),
+        "figure": single_panel(draw, size=(4.6, 2.6)),
         "alt": "Number of tokens by dataset and family: some 25 thousand on HotpotQA, 30 to 42 thousand on HumanEval, "
         "320 thousand on Wikipedia, just below 500 thousand on the Australian legal corpus",
         "data": behind,

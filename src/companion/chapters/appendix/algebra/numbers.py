@@ -234,7 +234,7 @@ def terms_figure(terms: pd.DataFrame) -> dict[str, Any]:
     names = {column: name for column, (name, _) in _TERMS.items()}
     figure = curves(
         melted(terms, names, "size"), "size", "value", labels=(LABELS["size"], "nats"), panel=None,
-        styles=dict(_TERMS.values()), name_ends=True, heights=[0], size=(7.2, 3.6),
+        styles=dict(_TERMS.values()), name_ends=True, heights=[0], size=(4.6, 3.4),
     )  # fmt: skip
     return {
         "figure": figure,
