@@ -30,7 +30,7 @@ file = "sums.jsonl.gz"
 name = "questions"
 file = "questions.jsonl.gz"
 fields = ["question", "answer"]
-documents = 30
+documents = 12
 
 [[domains]]
 name = "tales"
