@@ -26,7 +26,7 @@ REPOSITORY = "https://github.com/somebody/companion"
 STEP = """
 from pathlib import Path
 
-import pyarrow.parquet
+import pandas as pd
 
 from companion.execute.steps import step
 
