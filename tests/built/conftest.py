@@ -21,6 +21,7 @@ from filelock import FileLock
 with FileLock(sys.argv[1]):
     sys.exit(subprocess.call(sys.argv[2:]))
 """
+#: a process that begins a file of two tests or fewer is given the next file too: a short one follows test_live
 LONGEST = (
     "test_study_run",
     "test_harness",
@@ -28,6 +29,8 @@ LONGEST = (
     "test_triton",
     "test_build",
     "test_live",
+    "test_report_pages",
+    "test_linear_rank",
     "test_pages",
     "test_html",
 )
@@ -41,7 +44,13 @@ def _needs_book(item):
 def pytest_collection_modifyitems(items):
     # what takes long comes first, so that no process is left idle at the end; the book is built meanwhile
     longest = {name: i for i, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: (_needs_book(item), longest.get(item.path.stem, len(longest))))
+    beside = longest["test_live"]  # what follows it in the list runs beside it, whether it needs the book or not
+
+    def place(item):
+        at = longest.get(item.path.stem, len(longest))
+        return _needs_book(item) or beside <= at < len(longest), at
+
+    items.sort(key=place)
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker("long")
