@@ -37,7 +37,7 @@ def test_it_looks_the_same(browser: Browser) -> None:
         log_axis(ax, "x")
         ax.legend()
 
-    whole = svg.render(single_panel(draw))
+    whole = svg.render(single_panel(draw, (7.2, 4.2)))
     before, after = (_seen(browser, each) for each in (whole[whole.index("<svg") :], svg.inline(whole, "A", "f-")))
     assert before.std() > 10, "something is drawn"
     assert np.abs(before - after).mean() < 0.6
