@@ -11,6 +11,8 @@ from IPython.utils.capture import capture_output
 from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
+from rbp import provenance
+
 
 def run(chapter, parameters, output, cwd, tell, environment):
     """What `companion.execute.run` does with papermill and a kernel; an exception of a cell comes out as it is."""
@@ -18,7 +20,8 @@ def run(chapter, parameters, output, cwd, tell, environment):
     notebook = parameterize_notebook(load_notebook_node(str(chapter.path)), dict(parameters))
     ipython = InteractiveShell.instance(user_module=ModuleType("chapter"))
     ipython.reset()
-    with chdir(cwd), mock.patch.dict(os.environ, {**environment, "RBP_OUT": str(output.parent)}):
+    outside = mock.patch.dict(os.environ, {**environment, "RBP_OUT": str(output.parent)})
+    with chdir(cwd), outside, provenance.recording():  # what tests before it read is not the chapter's
         for cell in notebook.cells:
             if cell.cell_type == "code":
                 with capture_output() as captured:
