@@ -38,7 +38,7 @@ PART, BATCH = 64, 16  # passages that are saved together; rows of a forward pass
 def read_documents(folder: Path) -> dict[str, list[str]]:
     """Read the documents that passages are cut from: none was looked at before, or serves to count rare tokens."""
     documents = texts(folder)
-    novels, _ = sample_novels(folder, np.random.default_rng(52))  # those of experiment E (real.toml)
+    novels, _ = sample_novels(folder, np.random.default_rng(52))  # as in experiment E (real.toml)
     return {"wikipedia": documents["wikipedia"], "auslegal": documents["auslegal"], "novels": novels}
 
 

@@ -261,7 +261,7 @@ _WRITTEN += (".buildinfo", "searchindex.js", "_static/sentences.js")
 def build_html(project: Project) -> None:
     """Stage the book and build its HTML into ``_build/html``, which is replaced whole. Raises RbpError.
 
-    Where code and settings are those of the last build, Sphinx begins with its pages: it reads those that have changed,
+    Where code and settings have not changed, Sphinx begins with the pages of the last build: it reads changed ones,
     and writes these, or all where more than words has changed (`companion.render.sphinx_ext`).
     """
     config = configured(project)
