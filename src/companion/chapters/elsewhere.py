@@ -224,10 +224,11 @@ def answer(ratios: pd.DataFrame, ks: Sequence[int]) -> str:
         return f"It is not known whether α grows: {why}."
     rows = ratios[ratios["k"] == ratios.groupby(["dataset", "family"])["k"].transform("max")]
     largest = " or ".join(f"{k:,}" for k in sorted(set(rows["k"])))
+    larger = int((rows["ratio"] > 1).sum())
+    surely = f", significantly in {(rows['low'] > 1).sum()} of {len(rows)} cases" if larger else ""
     return (
-        f"α is larger at k = {largest} than at k = 1 in {(rows['ratio'] > 1).sum()} of {len(rows)} cases of family and "
-        f"dataset, significantly in {(rows['low'] > 1).sum()} of {len(rows)} cases. It is significantly smaller in "
-        f"{(rows['high'] < 1).sum()} of {len(rows)} cases."
+        f"α is larger at k = {largest} than at k = 1 in {larger} of {len(rows)} cases of family and dataset{surely}. "
+        f"It is significantly smaller in {(rows['high'] < 1).sum()} of {len(rows)} cases."
     )
 
 
@@ -303,7 +304,8 @@ def ratios_figure(ratios: pd.DataFrame) -> dict[str, Any]:
                     ax.hlines(y, dot["low"], dot["high"], color=colour, lw=1.6)
                     ax.plot(dot["ratio"], y, "o", color=colour, ms=6, mew=0)
                     if not line:
-                        ax.annotate(f"k = {dot['k']}", (dot["ratio"], 0.75), color=INK, ha="center", weight="bold")
+                        side = "center" if place == len(ks) - 1 else "right"  # two dots may be near each other
+                        ax.annotate(f"k = {dot['k']}", (dot["ratio"], 0.75), color=INK, ha=side, weight="bold")
                 note = f"{ks['above'].iloc[-1]} of {ks['families'].iloc[-1]}"
                 ax.annotate(note, (1.02, line), xycoords=("axes fraction", "data"), va="center", annotation_clip=False)
         ax.axvline(1, color=INK, lw=0.8)
