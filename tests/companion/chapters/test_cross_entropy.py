@@ -8,7 +8,6 @@ from draws import loop_and_slow, may_be
 from simulated import counts
 from toy_stores import write_store
 
-from companion.chapters import architectures
 from companion.chapters import cross_entropy as ce
 from rbp.measurements import open_source
 
@@ -33,7 +32,6 @@ def test_slopes_are_recovered_and_scatter_is_that_of_polynomials_by_another_libr
     own = family(noise=0.02)
     row = ce.entropy_curves(own).set_index("k").loc[10]
     assert row.low < row.slope < row.high
-    assert np.log1p(row.in_entropy / 100) == pytest.approx(np.log1p(row.smooth / 100) / row.slope)
     exact = ce.entropy_curves(family(noise=1e-9)).set_index("k").slope
     assert exact.to_dict() == pytest.approx(SLOPES, rel=1e-6)
     one = own[own.k == 10]
@@ -56,32 +54,6 @@ def test_the_analysis_of_covariance_is_statsmodels_own():
     assert (row.offset, row.low, row.high) == pytest.approx((100 * np.expm1(fit.params["other"]), low, high))
     turned = ce.matched(one, ["dataset", "k"], "family", order=["B"]).iloc[0]
     assert (1 + turned.offset / 100) * (1 + row.offset / 100) == pytest.approx(1)
-
-
-def runs_of(effect):
-    rng, parts = np.random.default_rng(0), []
-    for sweep, kind, context, shift in (("one", "Llama", 8, 0), ("two", "Llama", 16, 0), ("three", "mLSTM", 16, 0.012)):
-        n = 40 if kind == "Llama" else 30
-        size, loss = np.exp(rng.uniform(18, 22, n)), rng.uniform(2.8, 3.5, n)
-        rank = np.exp(np.log(loss / 3.2) + effect * (np.log(size) - 20) + shift + rng.normal(0, 1e-4, n)) * 0.9
-        about = {"run": [f"{sweep}{i}" for i in range(n)], "sweep": sweep, "architecture": kind, "context": context}
-        parts.append(pd.DataFrame(about | {"batch": 64, "size": size, "loss": loss, "accuracy": np.exp(-rank)}))
-    return pd.concat(parts, ignore_index=True)
-
-
-def test_the_effect_of_size_at_equal_entropy_is_recovered_in_each_sweep():
-    found = architectures.size_at_equal_entropy(runs_of(0.002))
-    assert found.effect.tolist() == pytest.approx([0.002] * 3, abs=1e-4)
-    assert found.per_tenfold[0] == pytest.approx(100 * (10**0.002 - 1), abs=0.03)
-    assert architectures.size_at_equal_entropy(runs_of(0.0)).effect.abs().max() < 1e-4
-
-
-def test_sweeps_are_compared_and_those_of_one_setting_are_known():
-    found = architectures.sweeps(runs_of(0.0)).set_index(["first", "second"])
-    assert found.index.tolist() == [("one", "two"), ("one", "three"), ("two", "three")]
-    assert found.alike.tolist() == [False, False, True]
-    assert found.offset.tolist() == pytest.approx([0, 100 * np.expm1(0.012), 100 * np.expm1(0.012)], abs=0.02)
-    assert found.architecture_second.tolist() == ["Llama", "mLSTM", "mLSTM"]
 
 
 def simulated(rng, *, dataset="news", documents=30, slope=1.5, sizes=(1, 2, 4, 8, 8, 16), again=0.99, offset=0.0):
@@ -151,21 +123,3 @@ def test_trainings_vary_as_the_mixed_model_of_another_library_has_them():
     assert (row.models, row.texts) == (4, 4)
     assert row.common == pytest.approx(100 * np.expm1(np.sqrt(common) / 100), rel=0.01, abs=0.02)
     assert row.moved == pytest.approx(100 * np.expm1(np.sqrt(common + own) / 100), rel=0.01)
-
-
-@pytest.mark.parametrize("draws", loop_and_slow(25, 400))
-def test_trainings_that_differ_by_documents_alone_are_seldom_apart(draws):
-    ps = [ce.trainings(several(seed, texts=3)).p.item() for seed in range(draws)]
-    assert may_be(sum(p <= 0.2 for p in ps), draws, 0.1, 0.3)
-    assert ce.trainings(several(0, own=0.05)).p.item() < 1e-3
-    assert ce.trainings(several(0, own=0.05)).documents.item() < 1
-
-
-def test_tries_do_not_pass_as_ranks():
-    """−ln pass@1 of the same models, and averages without a k, change no pair."""
-    table = open_source("published").table
-    tries = table[table.k.eq(1).fillna(False)].assign(metric="neg_log_pass", value=9.0)
-    averages = table[table.metric == "cross_entropy"].assign(metric="entropy", value=9.0)
-    pairs = ce.pair_metrics(pd.concat([table, tries, averages]))
-    pd.testing.assert_frame_equal(pairs, ce.pair_metrics(table))
-    assert pairs.groupby("family").size().to_dict() == {"GPT-2": 4, "Pythia": 10}

@@ -8,7 +8,6 @@ import pytest
 from toy_stores import make_store
 
 from companion.chapters import emergence
-from rbp.errors import ParameterError
 
 LENGTHS = np.array([1, 2, 5, 10, 50, 100])
 
@@ -26,17 +25,12 @@ def single(size):
     return 0.3 * (size / 1e6) ** -0.1
 
 
-def test_independent_tokens_have_the_ratio_one_at_every_size():
+def test_the_ratio_is_one_for_independent_tokens_and_a_closed_form_for_a_chain():
     counts = table(lambda n, size: n * single(size))
-    found = emergence.ratios(counts)
-    assert found["ratio"].to_numpy() == pytest.approx(1, rel=1e-3)
+    assert emergence.ratios(counts)["ratio"].to_numpy() == pytest.approx(1, rel=1e-3)
     assert emergence.by_size(counts)["difference"].abs().max() < 1e-3
-
-
-def test_a_chain_has_the_ratio_of_its_closed_form():
-    # each token after the first is a third as hard
-    counts = table(lambda n, size: single(size) * (1 + (n - 1) / 3))
-    found = emergence.ratio_by_length(emergence.ratios(counts)).set_index("n")
+    chain = table(lambda n, size: single(size) * (1 + (n - 1) / 3))  # each after the first is a third as hard
+    found = emergence.ratio_by_length(emergence.ratios(chain)).set_index("n")
     assert found.loc[100, "ratio"] == pytest.approx((1 + 99 / 3) / 100, rel=1e-3)
     assert found.loc[100, "effective"] == pytest.approx(34, rel=1e-3)
 
@@ -84,14 +78,6 @@ def test_zeros_do_not_bend_the_law():
     (fit,) = emergence.powers_of_length(table).itertuples()
     assert fit.alpha == pytest.approx(0.15, abs=0.015)
     assert fit.length == pytest.approx(0.6, abs=0.02)
-
-
-def test_the_family_with_the_most_models_is_taken_unless_one_is_named():
-    windows = pd.DataFrame({"dataset": "c4", "family": ["A", "B", "B"], "model": ["a", "b", "c"]})
-    assert set(emergence.select_family(emergence.select_dataset(windows, "c4"))["model"]) == {"b", "c"}
-    assert set(emergence.select_family(windows, "A")["model"]) == {"a"}
-    with pytest.raises(ParameterError, match=r"no windows of C.*\n.*there is: A, B"):
-        emergence.select_family(windows, "C")
 
 
 def test_counts_and_ratios_are_those_of_a_loop(tmp_path):

@@ -1,6 +1,9 @@
+"""Appendix A: how well counting knows a point, what print implies, and checks that can fail."""
+
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import linregress
 
 from companion.chapters.appendix import data
 from companion.evidence import published
@@ -14,6 +17,13 @@ def test_counting_knows_a_point_to_one_over_the_root_of_its_misses():
     known = data.with_counting_error(data.published_points(own), tokens)
     few = known[known["value"] < 0.001]
     assert few["relative_se"].to_numpy() == pytest.approx(few["misses"].to_numpy() ** -0.5, rel=1e-3)
+
+
+def test_what_print_implies_is_the_fits_own_p():
+    x, y = np.arange(5.0), np.array([0.1, -0.9, -2.2, -2.8, -4.1])
+    line = linregress(x, y)
+    assert data.implied_by_print(line.rvalue**2, 5) == pytest.approx(line.pvalue)
+    assert np.isnan(data.implied_by_print(1.0, 5))
 
 
 def test_a_wrong_number_fails_a_check(tmp_path, monkeypatch):
