@@ -4,7 +4,6 @@ import json
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -68,11 +67,8 @@ CASES = {
     "llama, biases": Case("llama", {"attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True}, {},
                           change=LLAMA | {"attn_q.bias": lambda b: permuted(b[:, None], HEADS)[:, 0],
                                           "attn_k.bias": lambda b: permuted(b[:, None], GROUPS)[:, 0]}),
-    "llama, wide heads": Case("llama", {"head_dim": 24}, {**WIDE, "rope.dimension_count": 24}, change=LLAMA),
     "llama, linear": Case("llama", {"rope_parameters": {"rope_type": "linear", "rope_theta": 700.0, "factor": 4.0}},
                           {"rope.scaling.type": "linear", "rope.scaling.factor": 4.0}, change=LLAMA),
-    "llama, 256": Case("llama", {"hidden_size": 256, "intermediate_size": 256, "head_dim": 64},
-                       {"embedding_length": 256, "feed_forward_length": 256}, change=LLAMA),
     "qwen2": Case("qwen2", {}, {}),
     "qwen3": Case("qwen3", {"head_dim": 24}, WIDE),
     "qwen2moe": Case("qwen2_moe", {**EXPERTS, "shared_expert_intermediate_size": 48, "norm_topk_prob": False},
@@ -102,8 +98,6 @@ CASES = {
     "starcoder2": Case("starcoder2", {}, {}, (LN, "norm_epsilon")),
     "stablelm": Case("stablelm", {"rope_parameters": PART, "use_qkv_bias": True},
                      {"rope.dimension_count": 8}, (LN, "layer_norm_eps")),
-    "stablelm, parallel": Case("stablelm", {"rope_parameters": PART, "use_parallel_residual": True},
-                               {"rope.dimension_count": 8, "use_parallel_residual": True}, (LN, "layer_norm_eps")),
     "nemotron": Case("nemotron", {"rope_parameters": PART, "head_dim": 16},
                      {"rope.dimension_count": 8, "rope.scaling.type": "none"}, (LN, "norm_eps"), change=ONE_MORE),
     "falcon": Case("falcon", {"ffn_hidden_size": INNER, "num_kv_heads": 1}, {"attention.head_count_kv": 1,
@@ -169,7 +163,7 @@ def write_case(name, folder, file, kind="F32", more=None, without=(), extra=None
                 stored = change(stored)
         large = stored.ndim > 1 and "ssm_conv1d" not in place
         as_ = gguf.GGMLQuantizationType[kind if large else "F32"]
-        blocks = packed(np.ascontiguousarray(stored, dtype=np.float32), as_)
+        blocks = gguf.quantize(np.ascontiguousarray(stored, dtype=np.float32), as_)
         writer.add_tensor(place, blocks, raw_dtype=as_)
         if as_.name != "F32":  # of Llama and Qwen 2
             left, heads = gguf.dequantize(blocks, as_), HEADS if "attn_q" in place else GROUPS
@@ -204,25 +198,6 @@ def own_logits(model: Path) -> torch.Tensor:
     with torch.inference_mode():
         found: torch.Tensor = load(model).model(torch.randint(0, VOCAB, (2, 40))).logits
     return found
-
-
-@cache
-def moderate_blocks(kind: gguf.GGMLQuantizationType) -> np.ndarray:
-    """Blocks of random bytes of a kind whose values are moderate."""
-    drawn = np.random.default_rng(0).integers(0, 256, (20_000, gguf.GGML_QUANT_SIZES[kind][1]), dtype=np.uint8)
-    with np.errstate(all="ignore"):
-        values = gguf.dequantize(drawn, kind)
-        return drawn[np.isfinite(values).all(1) & (np.abs(values).max(1) < 1)]
-
-
-def packed(weight: np.ndarray, kind: gguf.GGMLQuantizationType) -> np.ndarray:
-    """A matrix in blocks; of a kind that gguf only reads, random ones."""
-    try:
-        return gguf.quantize(weight, kind)
-    except NotImplementedError:
-        length, size = gguf.GGML_QUANT_SIZES[kind]
-        rows, columns = weight.shape
-        return np.resize(moderate_blocks(kind), (rows * columns // length, size)).reshape(rows, -1)
 
 
 def write_bare(folder: Path, file: Path, tokens: dict[str, Any] | None = None) -> Path:

@@ -44,7 +44,7 @@ def test_architectures(tmp_path):
 
 @pytest.mark.parametrize(
     ("survey_one", "names", "least"),
-    [(survey_adapter, kinds(), 33), (survey_file, list(CASES), 20), (survey_tokenizer, list(KINDS), 12)],
+    [(survey_adapter, kinds(), 33), (survey_file, list(CASES), 17), (survey_tokenizer, list(KINDS), 12)],
     ids=["adapters", "GGUF files", "tokenizers"],
 )
 def test_what_else_a_model_may_be_made_of(survey_one, names, least, tmp_path):

@@ -1,4 +1,4 @@
-"""Identity of models in memory, and that nothing that is done with one changes it."""
+"""Models in memory: each has stores of its own, and ranks are those of its own logits."""
 
 import copy
 from dataclasses import replace
@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 from by_hand import assert_ranked
-from peft import LoraConfig, PromptTuningConfig, get_peft_model
+from peft import PromptTuningConfig, get_peft_model
 from tiny import make_tokenizer, random_model, texts
-from transformers import LlamaForCausalLM, RwkvConfig
+from transformers import LlamaForCausalLM
 
 import rbp
 from rbp.extract.extraction import extract
@@ -26,25 +26,6 @@ def digest(model):
     return Loaded("a model", model, TOKENIZER).fingerprint()
 
 
-LORA = LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False)
-
-
-def lora():
-    return get_peft_model(random_model("llama"), LORA)
-
-
-def held(model):
-    """A copy of all that is a model's."""
-    tensors = {n: t.detach().clone() for n, t in (*model.named_parameters(), *model.named_buffers())}
-    return tensors, copy.deepcopy(model.config.to_dict()), [module.training for module in model.modules()]
-
-
-def assert_as_before(model, before):
-    tensors, config, modes = held(model)
-    assert all(torch.equal(tensors[name], values) for name, values in before[0].items())
-    assert (config, modes) == before[1:]
-
-
 def extracted(model, out):
     corpus = given_corpus(TEXTS, "texts", "text")
     windows = protocol("windows", length=64, pack=1)
@@ -52,48 +33,39 @@ def extracted(model, out):
     return open_store(folder)
 
 
-def assert_ranks_are(store, model):
-    with torch.inference_mode():
-        assert_by_hand(Ranked(store), lambda ids: model(ids, use_cache=False).logits[0])
-
-
-def ranked(model, some=TEXTS, **options):
-    return rbp.rank(model, some, tokenizer=TOKENIZER, length=64, **options)
+def ranked(model):
+    return rbp.rank(model, TEXTS, tokenizer=TOKENIZER, length=64)
 
 
 def assert_by_hand(result, logits_of):
     """Each rank against the logits [n, V] that are given for the tokens of its document."""
     for document, own in result.to_pandas().groupby("document"):
         ids = TOKENIZER(TEXTS[document])["input_ids"]
-        logits = logits_of(torch.tensor(ids)[None])
+        with torch.inference_mode():
+            logits = logits_of(torch.tensor(ids)[None])
         for row in own.itertuples():
             assert_ranked(logits[row.position - 1].double().numpy(), row.token, row.greater, row.equal, row.nll)
 
 
-def scaled_by(factor):
-    return lambda _, __, out: out * factor
-
-
 class Halving(LlamaForCausalLM):
+    """A model whose weights and configuration are another's: only its ranks tell the two apart."""
+
     def forward(self, *inputs, **named):
         out = super().forward(*inputs, **named)
         out.logits = out.logits / 2
         return out
 
 
-CHANGES = {
-    "class": lambda model: setattr(model, "__class__", Halving),
-    "number": lambda model: setattr(model.model.layers[1].self_attn, "scaling", 0.9),
-}
+def two_alike():
+    first, second = random_model("llama"), random_model("llama")
+    second.__class__ = Halving
+    assert digest(first) == digest(second)
+    return first, second
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", CHANGES)
-def test_a_model_that_answers_otherwise_gets_a_store_of_its_own(kind, tmp_path, caplog):
-    """Its weights and its configuration are those of the first: only the ranks tell the two apart."""
-    first, second = random_model("llama"), random_model("llama")
-    CHANGES[kind](second)
-    assert digest(first) == digest(second)
+def test_a_model_that_answers_otherwise_gets_a_store_of_its_own_and_goes_on_with_no_other_s(tmp_path, caplog):
+    first, second = two_alike()
     a, b = extracted(first, tmp_path), extracted(second, tmp_path)
     assert b.folder.name == f"{a.folder.name}-2"
     assert "not the given model's" in caplog.text
@@ -101,32 +73,23 @@ def test_a_model_that_answers_otherwise_gets_a_store_of_its_own(kind, tmp_path, 
     for model, store in ((first, a), (second, b)):  # each finds its own again, and nothing is ranked anew
         again = extracted(model, tmp_path)
         assert again.folder == store.folder
-        assert_ranks_are(again, model)
+        assert_by_hand(Ranked(again), lambda ids, model=model: model(ids, use_cache=False).logits[0])
     assert before == {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/parts/*")}
     assert len(drop_repeated_measurements([a, replace(b, model="another")])) == 2
+    part = a.parts[1]
+    part.unlink()
+    assert extracted(second, tmp_path).folder == b.folder
+    assert not part.exists()
+    assert extracted(first, tmp_path).folder == a.folder
+    assert part.exists()
 
 
 def test_a_store_that_is_saved_replaces_no_other_models(tmp_path):
-    first, second = random_model("llama"), random_model("llama")
-    second.__class__ = Halving
-    first_result, second_result = ranked(first), ranked(second)
-    places = [result.save(tmp_path) for result in (first_result, second_result) * 2]
+    results = [ranked(model) for model in two_alike()]
+    places = [result.save(tmp_path) for result in results * 2]
     assert places == [places[0], places[0].with_name(f"{places[0].name}-2")] * 2
     saved = [Ranked(open_store(place)) for place in places[:2]]
-    assert [result.cross_entropy for result in saved] == [first_result.cross_entropy, second_result.cross_entropy]
-    assert saved[1].save(tmp_path / "elsewhere").name == places[1].name
-
-
-def test_a_store_that_was_interrupted_goes_on_by_its_own_model_alone(tmp_path):
-    store = extracted(random_model("llama"), tmp_path)
-    part = store.parts[1]
-    part.unlink()
-    other = random_model("llama")
-    other.lm_head.register_forward_hook(scaled_by(0.9))
-    assert extracted(other, tmp_path).folder.name == f"{store.folder.name}-2"
-    assert not part.exists()
-    assert extracted(random_model("llama"), tmp_path).folder == store.folder
-    assert part.exists()
+    assert [result.cross_entropy for result in saved] == [result.cross_entropy for result in results]
 
 
 def test_a_digest_is_of_weights_buffers_and_configuration_alone():
@@ -147,40 +110,24 @@ def test_a_digest_is_of_weights_buffers_and_configuration_alone():
     assert len({*digests}) == 4
 
 
-@pytest.mark.long
-def test_a_model_that_scales_its_own_weights_is_ranked_right_and_stays_as_it_is():
-    """RWKV rescales layers in place when it first reads in eval mode: all ranks of a second call were wrong."""
-    model = random_model(RwkvConfig(vocab_size=320, hidden_size=32, num_hidden_layers=3, rescale_every=2))
-    before = held(model)
-    for _ in range(2):
-        found = ranked(model, TEXTS[:1])
-        assert_as_before(model, before)
-        with torch.inference_mode():
-            assert_by_hand(found, lambda ids: copy.deepcopy(model).eval()(ids, use_cache=False).logits[0])
-
-
 def test_virtual_tokens_before_a_text_are_not_scored():
     """Prompt tuning gives logits for them too: these shifted all others by as many places."""
     config = PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=4)
-    model = get_peft_model(random_model("llama"), config)
-    found = ranked(model)
-    with torch.inference_mode():
-        assert_by_hand(found, lambda ids: model.eval()(input_ids=ids, use_cache=False).logits[0, -ids.shape[1] :])
+    model = get_peft_model(random_model("llama"), config).eval()
+    assert_by_hand(ranked(model), lambda ids: model(input_ids=ids, use_cache=False).logits[0, -ids.shape[1] :])
 
 
 def test_a_rank_has_one_meaning_in_bfloat16():
-    """In float32, by the product, for an adapter too; where logits are the model's own, the store says their dtype."""
-    model = lora().to(torch.bfloat16)
+    """In float32, by the product; where logits are the model's own, the store says their dtype."""
+    model, hidden = random_model("llama").to(torch.bfloat16), []
     found = ranked(model)
     assert found.store.logits == "float32"
-    hidden = []
-    model.get_output_embeddings().register_forward_pre_hook(lambda _, inputs: hidden.append(inputs[0][0]))
-    with torch.inference_mode():
+    model.lm_head.register_forward_pre_hook(lambda _, inputs: hidden.append(inputs[0][0]))
 
-        def product(ids):
-            model.eval()(input_ids=ids, use_cache=False)
-            return hidden.pop().float() @ model.get_output_embeddings().weight.float().T
+    def product(ids):
+        model(input_ids=ids, use_cache=False)
+        return hidden.pop().float() @ model.lm_head.weight.float().T
 
-        assert_by_hand(found, product)
-    model.get_output_embeddings().register_forward_hook(scaled_by(0.95))
+    assert_by_hand(found, product)
+    model.lm_head.register_forward_hook(lambda _, __, out: out * 0.95)
     assert ranked(model).store.logits == "bfloat16"

@@ -5,55 +5,41 @@ from pathlib import Path
 
 import pytest
 
-from companion.project import LADDER
 from rbp.errors import DataError
-from rbp.models.find import ModelFiles, find_model
+from rbp.models.find import ModelFiles
 from rbp.models.training import PYTHIA_STEP, Training, training_of
 
 
-def files(folder, checkpoint=None, name=None, commit=None):
-    return ModelFiles(name or str(folder), folder, commit, (), None, checkpoint)
-
-
-def run(root, state=None, table=None):
-    """A run's folder with a checkpoint as transformers' Trainer leaves it."""
+def run(root, state, table):
+    """A run's folder with a checkpoint as transformers' Trainer leaves it, and a table beside."""
     folder = root / "run" / "checkpoint-500"
-    folder.mkdir(parents=True, exist_ok=True)
-    if state is not None:
-        (folder / "trainer_state.json").write_text(json.dumps(state))
-    if table is not None:
-        (folder.parent / "checkpoints.csv").write_text(table)
-    return files(folder, "checkpoint-500")
+    folder.mkdir(parents=True)
+    (folder / "trainer_state.json").write_text(json.dumps(state))
+    (folder.parent / "checkpoints.csv").write_text(table)
+    return ModelFiles(str(folder), folder, None, (), None, "checkpoint-500")
 
 
-def test_every_source_is_heard(tmp_path, caplog):
-    assert training_of(run(tmp_path)) == Training("checkpoint-500", None, 500)
-    assert training_of(run(tmp_path, {"global_step": 500, "num_input_tokens_seen": 0})).training_tokens is None
+def test_every_source_is_heard(tmp_path):
     table = "model,seed,compute,tokens\ncheckpoint-500,3,1e12,1\nother,4,,1\n"
     state = {"global_step": 500, "num_input_tokens_seen": 64_000}
-    found = training_of(run(tmp_path, state, table))
-    assert found == Training("checkpoint-500", 64_000, 500, 3, 1e12)
-    assert "columns are ignored: tokens" in caplog.text
-    assert training_of(files(Path("/none"), None)) == Training()
-    ladders = training_of(find_model(str(LADDER / "families" / "neox" / "neox-10k-at-8m")))
-    assert ladders == Training(None, 8_000_000, 3906, 0)
+    assert training_of(run(tmp_path, state, table)) == Training("checkpoint-500", 64_000, 500, 3, 1e12)
 
 
 def test_pythias_recipe_is_known():
     for name, revision, step in (("pythia-70m", None, 143_000), ("pythia-1.4b-deduped", "step1000", 1000)):
-        found = training_of(files(Path("/none"), revision, f"EleutherAI/{name}", "0" * 40))
+        found = training_of(ModelFiles(f"EleutherAI/{name}", Path("/none"), "0" * 40, (), None, revision))
         assert (found.step, found.training_tokens, found.revision) == (step, step * PYTHIA_STEP, revision)
-    assert training_of(files(Path("/none"), None, "EleutherAI/pythia-70m-v0", "0" * 40)).training_tokens is None
     assert 143_000 * PYTHIA_STEP == 299_892_736_000  # Biderman et al., section 2.2
 
 
 @pytest.mark.parametrize(
-    ("state", "table", "words"),
+    ("step", "tokens", "words"),
     [
-        ({"global_step": 400}, None, "step is 500 by the revision's name, and 400 by trainer_state.json"),
-        (None, "model,training_tokens\ncheckpoint-500,499\n", "499 training tokens do not fit 500 steps"),
+        (400, 64_000, "step is 500 by the revision's name, and 400 by trainer_state.json"),
+        (500, 499, "499 training tokens do not fit 500 steps"),
     ],
 )
-def test_what_contradicts_itself_is_refused(tmp_path, state, table, words):
+def test_what_contradicts_itself_is_refused(tmp_path, step, tokens, words):
+    table = f"model,training_tokens\ncheckpoint-500,{tokens}\n"
     with pytest.raises(DataError, match=words):
-        training_of(run(tmp_path, state, table))
+        training_of(run(tmp_path, {"global_step": step}, table))
