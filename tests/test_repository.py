@@ -1,0 +1,98 @@
+"""What is installed is pinned, a red check makes CI red, and only the project publishes."""
+
+import re
+import shutil
+import subprocess
+import tomllib
+from importlib.metadata import version
+from itertools import chain
+
+import pytest
+import yaml
+from checkout import checked_in
+
+from companion.project import ROOT
+from rbp.errors import DISTRIBUTION, install_extra
+
+HASHED = "".join((ROOT / name).read_text() for name in ("requirements.lock", "requirements-checks.lock"))
+TORCH = (ROOT / "requirements-torch.lock").read_text()
+PIN = r"([a-z0-9.-]+)==([\w.]+)( ; [\w.'<>=!()* -]*[\w')])?"
+#: name, version and where it is needed, of each package, in their order
+PINS, TORCH_PINS = ([match[0] for match in re.finditer(rf"^{PIN}", text, re.MULTILINE)] for text in (HASHED, TORCH))
+WORKFLOWS = ROOT / ".github" / "workflows"
+
+
+def test_the_lock_is_pins_with_hashes_which_are_compared():
+    """No address, no path, no package without a hash; but for torch and CUDA, which are apart."""
+    assert re.fullmatch(rf"({PIN}( \\\n    --hash=sha256:[0-9a-f]{{64}})+\n)+", HASHED)
+    assert re.fullmatch(rf"({PIN}\n)+", TORCH)
+    assert [pin for pin in PINS + TORCH_PINS if re.match("torch==|nvidia-|cuda-", pin)] == TORCH_PINS
+    dry = ["make", "--dry-run", "--always-make", ".venv/installed"]
+    said = subprocess.run(dry, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    from_locks = re.findall(r"(\S+) --no-deps --requirement (\S+)", said)
+    assert from_locks == [("--require-hashes", ".venv/uv.lock"), ("--require-hashes", "requirements.lock")]
+
+
+def test_environment_yml_has_the_same_pins_and_both_packages_of_the_checkout():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    (pinned,) = [entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)]
+    assert pinned[:2] == ["-e .", "-e ./src"]
+    assert sorted(pinned[2:]) == sorted(PINS + [pin for pin in TORCH_PINS if pin.startswith("torch==")])
+
+
+@pytest.mark.parametrize("folder", [".", "src"])
+def test_what_the_packages_need_is_pinned_and_installed(folder):
+    project = tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
+    lock = dict(pin.split(" ;")[0].split("==", 1) for pin in PINS + TORCH_PINS)
+    for need in chain(project["dependencies"], *project["optional-dependencies"].values()):
+        name = re.match(r"[\w.-]+", need)[0].lower()
+        if name not in ("rbp", "mutmut"):  # which is not locked
+            assert version(name).split("+")[0] == lock[name], name
+
+
+def test_whoever_follows_an_instruction_installs_this_project():
+    """`rbp` on PyPI is another project's: messages and pages name the distribution as pyproject.toml does."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["name"] == DISTRIBUTION
+    assert install_extra("gguf") == "pip install 'rbp-ranks[gguf]'"
+    for name in checked_in():
+        if name.startswith(("src/", "docs/", "book/", "notebooks/", "README")):
+            text = (ROOT / name).read_bytes().decode("utf-8", "ignore")
+            for distribution, extra in re.findall(r"pip install '?(rbp[\w.-]*)(?:\[([\w-]+)\])?", text):
+                assert distribution.startswith(("rbp_ranks-", DISTRIBUTION)), name
+                assert not extra or extra in project["optional-dependencies"], name
+
+
+@pytest.mark.parametrize(("failing", "code"), [("none", 0), ("make lint", 1), ("rbp verify", 1)])
+def test_a_red_check_makes_all_red_and_values_are_verified_after_it(tmp_path, failing, code):
+    """With programs that only note how they were called, and fail where they are told to."""
+    for place in ("bin/make", "bin/chromium-headless-shell", ".venv/bin/uv", ".venv/bin/rbp"):
+        path = tmp_path / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f'#!/bin/sh\necho "{path.name} $*" >>calls\ncase "{path.name} $*" in $FAIL) exit 1;; esac\n')
+        path.chmod(0o755)
+    for name in ("env", "bash", "sh", "dirname"):
+        (tmp_path / "bin" / name).symlink_to(shutil.which(name))
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
+    environment = {"PATH": str(tmp_path / "bin"), "FAIL": failing}
+    done = subprocess.run([tmp_path / ".ci" / "run"], env=environment, capture_output=True, text=True)
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert done.returncode == code, done.stderr
+    assert [call for call in calls if call.startswith("make")] == [
+        f"make {target}" for target in (".venv/installed", "lint", "test", "smollm2", "report")
+    ]
+    assert calls[-1] == "rbp verify"
+
+
+def test_only_the_project_publishes_a_push_by_actions_pinned_by_commit_and_without_a_stored_secret():
+    texts = {path.stem: path.read_text() for path in WORKFLOWS.glob("*.yml")}
+    used = [action for text in texts.values() for action in re.findall(r"uses: (.*)", text)]
+    assert all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action) for action in used)
+    assert "secrets." not in "".join(texts.values())
+    condition = yaml.safe_load(texts["book"])["jobs"]["publish"]["if"]
+    for part in ("refs/heads/main", "github.event_name == 'push'", "!github.event.repository.fork"):
+        assert part in condition
+    release = yaml.safe_load(texts["release"])
+    assert release[True] == {"push": {"tags": ["v*"]}}  # YAML takes "on" for a truth value
+    assert release["permissions"] == {"contents": "read"}
