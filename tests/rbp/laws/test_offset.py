@@ -7,7 +7,6 @@ from scipy.optimize import differential_evolution
 
 from rbp.laws.misfit import OFFSET
 from rbp.laws.offset import extended, fit_offset
-from rbp.laws.power import fit_power_law
 from rbp.laws.surface import profile
 
 SIZES = np.geomspace(1e6, 1e10, 10)
@@ -35,14 +34,6 @@ def test_intervals_are_those_of_the_profile():
         best, *ends = profile(table, OFFSET, name, level=0.9)
         found = [getattr(fit, f"{name}{end}") for end in ("", "_low", "_high")]
         assert found == pytest.approx([getattr(best, name), *ends], rel=1e-9)
-
-
-def test_an_offset_of_0_is_the_pure_law():
-    y = 5 * SIZES**-0.2 * np.exp(-0.003 * (np.log(SIZES) - 18) ** 2)  # bends down: an offset could only harm
-    fit, pure = fit_offset(SIZES, y), fit_power_law(SIZES, y)
-    assert fit.offset == fit.offset_low == 0
-    assert (fit.alpha, fit.prefactor) == pytest.approx((pure.alpha, pure.prefactor), rel=1e-9)
-    np.testing.assert_allclose(fit.predict(1e9)["value"], pure.predict(1e9)["value"], rtol=1e-9)
 
 
 def test_prediction_near_the_linear_case_is_that_of_least_squares():
@@ -77,11 +68,3 @@ def test_no_search_over_everywhere_ends_lower(seed, sd):
         rss, bounds, seed=seed, tol=1e-12, maxiter=400, vectorized=True, updating="deferred"
     )
     assert fit_offset(sizes, y).rss <= searched.fun * (1 + 1e-6)
-
-
-def test_a_step_between_two_sizes_is_given_as_one():
-    y = np.array([3.0, 0.99, 1.0, 1.01, 1.0])
-    fit, rest = fit_offset(SIZES[:5], y), np.log(y[1:])
-    assert fit.offset == pytest.approx(np.exp(rest.mean()))
-    assert fit.rss == pytest.approx(np.sum((rest - rest.mean()) ** 2))
-    assert fit.alpha_high == np.inf

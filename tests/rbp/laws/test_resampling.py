@@ -5,12 +5,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-import rbp
 from rbp.laws.resampling import (
     BLOCK,
     Units,
     covariance,
-    degrees_of_freedom,
     document_sums,
     independent_units,
     interval,
@@ -52,11 +50,6 @@ def test_means_have_students_interval_and_vary_together_as_values_over_their_num
     found = interval(means[:, 0], 19, level=0.9)
     theirs = stats.ttest_1samp(x[:, 0], 0).confidence_interval(0.9)
     assert found == pytest.approx((x[:, 0].mean(), theirs.low, theirs.high), rel=1e-12)
-
-
-def test_degrees_of_freedom_are_satterthwaites():
-    """Of Σw·s²/Σw with weights n and one variance: (Σn)²/Σn², less one."""
-    assert degrees_of_freedom([1, 2, 3]) == pytest.approx(36 / 14 - 1, rel=1e-12)
 
 
 def test_leaving_out_is_what_it_says():
@@ -140,38 +133,3 @@ def test_one_long_text_is_cut_into_blocks_of_like_length():
     assert "one document has most of the tokens" in units.notes[0]
     assert independent_units(text([range(40)])).unit.tolist() == np.repeat(range(4), 10).tolist()
     assert independent_units(text([range(9), range(20, 29)])).block is None
-
-
-def test_few_documents_of_unequal_length_are_not_too_sure():
-    """Documents whose means differ by chance: how often the interval leaves out the truth, 0. It was 10 to 12%."""
-    rng, missed = np.random.default_rng(5), 0
-    for _ in range(1500):
-        sizes = np.maximum(rng.lognormal(5, 1.5, 4), 2).astype(int)
-        sums = np.column_stack([sizes * rng.normal(0, 0.1, 4) + rng.normal(0, 0.5, 4) * sizes**0.5, sizes])
-        _, low, high = interval(mean(without_each(sums)), degrees_of_freedom(sizes))
-        missed += not low <= 0 <= high
-    assert missed / 1500 < 0.065
-
-
-@pytest.mark.slow
-def test_pieces_of_one_real_text_cover_the_whole():
-    """Judgments of above 11,000 tokens, by two models: the difference is covered, the level in most of the cases."""
-    stores = {each.model: each for each in rbp.open_source("ladder").stores if each.dataset == "auslegal"}
-    large, small = (stores[f"neox-{name}-at-8m"].ranks() for name in ("2.7m", "390k"))
-    both = large.assign(
-        change=small["nll"] - large["nll"], hit=(large["greater"] + large["equal"] <= 10).astype(float), one=1.0
-    )
-    judgments = [each for _, each in both.groupby("document") if len(each) > 11000]
-    rng, covered = np.random.default_rng(0), []
-    for _ in range(300):
-        judgment = judgments[rng.integers(len(judgments))]
-        start = rng.integers(len(judgment) - 2000)
-        piece = judgment.iloc[start : start + 2000]
-        units, row = independent_units(piece), []
-        for name in ("change", "nll", "hit"):
-            _, low, high = units.interval(mean, piece[[name, "one"]])
-            row.append(low <= judgment[name].mean() <= high)
-        covered.append(row)
-    share = pd.DataFrame(covered, columns=["change", "nll", "hit"]).mean()
-    assert share["change"] > 0.88
-    assert share.min() > 0.8

@@ -76,16 +76,10 @@ def test_what_the_design_cannot_tell_apart_is_said(compared):
     together["training_tokens"] *= together["size"]
     with pytest.raises(FitError, match=r"grow together \(correlation 1.000\).*one number of training tokens"):
         side_by_side(together)
+    with pytest.raises(FitError, match="leave none to hide"):
+        side_by_side(grid(a_product, sizes=SIZES[:3], tokens=TOKENS[:3]))
     near = pd.concat([together, together.assign(training_tokens=together["training_tokens"] * 1.2)])
     assert any("grow together" in said for said in side_by_side(near).design)
     assert any("floor" in said for said in compared[PRODUCT].design)
     assert not any("floor" in said for said in compared[ADDITIVE].design)
     assert compared[ADDITIVE].laws.set_index("form").loc[ADDITIVE, "offset"] == pytest.approx(1, abs=0.1)
-
-
-def test_where_nothing_is_left_to_hide():
-    with pytest.raises(FitError, match="leave none to hide"):
-        side_by_side(grid(a_product, sizes=SIZES[:3], tokens=TOKENS[:3]))
-    few = side_by_side(grid(a_product, sizes=SIZES[:3]))
-    assert set(few.errors["hidden"]) == {"budget"}
-    assert few.errors["tied"].all()  # without one of three sizes there is no law, so nothing is sure

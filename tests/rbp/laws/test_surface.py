@@ -7,9 +7,9 @@ import statsmodels.api as sm
 from scipy.optimize import differential_evolution, least_squares
 from scipy.stats import f as f_distribution
 
-from rbp.errors import FitError, ParameterError
+from rbp.errors import FitError
 from rbp.laws.misfit import ADDITIVE, FORMS, KAPLAN, NAMES, OFFSET, POWER, PRODUCT, STEEPEST, SUM
-from rbp.laws.surface import fit_surface, missed_elsewhere, profile
+from rbp.laws.surface import fit_surface, profile
 
 SIZES = np.geomspace(5e6, 7e9, 8)
 RATIOS = 20 * 2.0 ** np.arange(-2, 6)
@@ -91,10 +91,7 @@ def test_the_profile_of_a_product_is_the_interval_of_linear_regression(name):
 
 @pytest.mark.parametrize(
     ("form", "name", "noise"),
-    [
-        *((ADDITIVE, "offset", 0.03), (ADDITIVE, "alpha", 0.01), (SUM, "beta", 0.01), (KAPLAN, "beta", 0.01)),
-        *((OFFSET, "offset", 0.03), (OFFSET, "alpha", 0.03)),
-    ],
+    [(ADDITIVE, "offset", 0.03), (SUM, "beta", 0.01), (KAPLAN, "beta", 0.01), (OFFSET, "alpha", 0.03)],
 )
 def test_a_profile_ends_where_the_deviance_with_the_parameter_held_is_just_small_enough(form, name, noise):
     table = runs(form, noise)
@@ -109,27 +106,6 @@ def test_a_profile_ends_where_the_deviance_with_the_parameter_held_is_just_small
     assert parameters(best) == pytest.approx([theirs.get(each, 0) for each in ("alpha", "beta", "offset")], abs=2e-3)
     for end in filter(None, (low, high)):
         assert by_scipy(table, form, start, {name: end})[0] == pytest.approx(cut, rel=1e-6)
-
-
-def test_a_profile_goes_no_further_than_the_steepest_where_the_values_do_not_tell():
-    # three near sizes and a scatter of 5 per cent tell little of a, and yet the fit is found on any processor
-    table = pd.DataFrame({"size": np.repeat([1e6, 1.5e6, 2e6], 3), "training_tokens": np.tile([1e8, 4e8, 1.6e9], 3)})
-    noise = np.exp(0.05 * np.random.default_rng(0).normal(size=9))
-    y = 0.5 * (table["size"] / 1e6) ** -3.0 + 0.5 * (table["training_tokens"] / 1e8) ** -0.5
-    table["value"] = y * noise
-    best, low, high = profile(table, SUM, "alpha", level=0.999)
-    assert low < best.alpha < high == STEEPEST
-    with pytest.raises(ParameterError, match="no parameter 'offset'"):
-        profile(table, SUM, "offset")
-
-
-def test_units_that_were_left_out_are_forecast_by_the_true_form():
-    held = {}
-    for true in (ADDITIVE, PRODUCT):
-        own = runs(true, 0.01)
-        held[true] = {form: 1 - missed_elsewhere(own, "size", form).sum() for form in (ADDITIVE, PRODUCT)}
-        assert held[true][true] > 0.97
-    assert held[ADDITIVE][PRODUCT] < held[ADDITIVE][ADDITIVE] - 0.05  # a sum has the room to imitate a product
 
 
 def test_a_law_needs_more_points_than_parameters():
