@@ -82,13 +82,6 @@ def test_a_repeated_opening_counts_once_in_intervals_of_documents_of_their_lengt
         assert [low[0], high[0]] == pytest.approx([y[0] - half, y[0] + half], rel=1e-12)
 
 
-def test_models_of_which_none_is_kept_have_an_empty_table():
-    counts = made(5, 3, 2, [1, 5])
-    table = counts.keep(np.array([False, False])).table()
-    assert len(table) == 0
-    assert table.columns.tolist() == counts.table().columns.tolist()
-
-
 def made(seed, documents, models, ks):
     rng = np.random.default_rng(seed)
     about = {"model": [f"m{i}" for i in range(models)], "family": "toy", "size": rng.integers(1, 9, models)}
@@ -113,12 +106,3 @@ def test_a_table_that_was_written_gives_the_counts_again():
         for name in ("tokens", "hits", "nll"):
             np.testing.assert_array_equal(getattr(again, name), getattr(one, name))
             assert getattr(again, name).dtype == getattr(one, name).dtype
-
-
-def test_documents_are_left_out_of_both_metrics_and_all_models_alike():
-    one = made(0, 6, 2, [1, 5])
-    left = one.left_out()
-    for row, kept in enumerate([np.arange(6), *(np.delete(np.arange(6), d) for d in range(6))]):
-        tokens = one.tokens[kept].sum()
-        np.testing.assert_allclose(left.y[row], np.log(-np.log(one.hits[kept].sum(axis=0) / tokens)))
-        np.testing.assert_allclose(left.x[row], np.log(one.nll[kept].sum(axis=0) / tokens))

@@ -19,15 +19,13 @@ def read(folder, header, *columns):
     return open_source(path).table
 
 
-HEADERS = (
-    "Name,State,n_params,train/tokens,eval/loss,eval/accuracy",
-    "Model,State,Params,tokens_seen,Val_Loss,ACC@1",
-    "run,notes,model_size,training tokens,cross-entropy,top1",
-    "run name,x,num_parameters,y,test/nll,RBP_1",
+@pytest.mark.parametrize(
+    ("header", "sizes"),
+    [
+        ("Name,State,n_params,train/tokens,eval/loss,eval/accuracy", SIZES),
+        ("run name,x,Params,y,test/nll,RBP_1", SHORT),
+    ],
 )
-
-
-@pytest.mark.parametrize(("header", "sizes"), zip(HEADERS, (SIZES, SHORT, SIZES, SHORT), strict=True))
 def test_a_wide_table_is_read(tmp_path, header, sizes):
     table = read(tmp_path, header, "abcdef", ["x"] * 6, sizes, [10**9] * 6, LOSSES, ACCURACIES)
     entropy, shares = (table[table["metric"] == each] for each in ("cross_entropy", "neg_log_rbp"))
@@ -46,15 +44,6 @@ def test_shares_at_k_and_perplexities_are_converted(tmp_path, column, k):
     shares = table[table["metric"] == "neg_log_rbp"]
     assert (shares["k"] == k).all()
     assert shares["value"].tolist() == pytest.approx([-math.log(share) for share in ACCURACIES])
-
-
-def test_a_long_table_may_have_accuracies(tmp_path):
-    header = "dataset,model,family,size,metric,k,value"
-    about = ["t"] * 2, "ab", ["F"] * 2, [1e6, 2e6]
-    table = read(tmp_path, header, *about, ["accuracy", "perplexity"], ["", ""], [0.5, 20])
-    assert dict(zip(table["metric"], table["value"], strict=True)) == pytest.approx(
-        {"neg_log_rbp": math.log(2), "cross_entropy": math.log(20)}
-    )
 
 
 REFUSED = {
@@ -83,9 +72,7 @@ def family(sizes, models="abcde", value=(3, 2.5, 2, 1.5, 1)):
 SLIPS = {
     "two units": (family((1e6, 1e7, 1e8, 1000, 10000)), "are 1,000 to 100,000,000: are all in one unit"),
     "an owner": (family((1e6, 1e6, 1e7, 1e8, 1e9), ("org/m0", "m0", "a", "b", "c")), "org/m0 and m0 look like one"),
-    "a copy": (family((1e6, 1e6, 1e7, 1e8, 1e9), ("m2", "m2 (copy)", "a", "b", "c")), "m2 and m2 (copy) look like one"),
     "a perplexity": (family((1e6, 2e6, 1e7, 1e8, 1e9), value=(19.7, 15, 12, 9, 8)), "is it a perplexity"),
-    "nothing": (family((1e6, 2e6, 1e7, 1e8, 1e9)), ""),
     "seeds": (family((1e6, 1e6, 1e7, 1e8, 1e9), ("m-seed0", "m-seed1", "a", "b", "c")), ""),
 }
 
