@@ -72,13 +72,13 @@ def run(
 
 def _run(project: Project, chapter: "Chapter", values: dict[str, Any], out: Path | None) -> Path:
     """Execute a chapter, or find an earlier run that is the same; prints its page and returns its folder."""
-    if given := str(values.get("measurements", "")):
+    if measurements := str(values.get("measurements", "")):
         from companion.execute.needs import check_sources
         from rbp.measurements import open_source
 
         check_sources(chapter, values)  # what is wrong with a table is said before a kernel starts
-        if any(Path(name).is_dir() for name in split_names(given)):
-            _ = open_source(given).ranked.stores  # says which way of reading a text is taken
+        if any(Path(name).is_dir() for name in split_names(measurements)):
+            _ = open_source(measurements).ranked.stores  # says which way of reading a text is taken
     from companion.render.build import run_code
 
     name = chapter.name
@@ -183,7 +183,7 @@ def verify(
     if stale := build.differences_of_tree(project, name):
         raise RbpError("the book was built from other files", "\n".join(stale), "Run `rbp book`, and verify again.")
     built = results.merge([project.chapters / name / "results.json"]) if name else results.read_book(project.results)
-    units = [each.unit for values in built.values() for each in values.values()]
+    units = [value.unit for values in built.values() for value in values.values()]
     tables = units.count(results.CHECKSUM)
     count = f"{len(units) - tables} values, {tables} tables and downloads of {len(built)} chapters"
     before = results.read_book(project.expected) if project.expected.exists() or not accept else {}
@@ -193,14 +193,15 @@ def verify(
         typer.echo(f"{count} are accepted.")
         return
     recorded = others | built
-    differences = [str(each) for each in results.compare(recorded, before)]
-    faults = [f"not recorded: {each}" for each in prose.lacking(project, recorded)]
+    differences = [str(difference) for difference in results.compare(recorded, before)]
+    faults = [f"not recorded: {place}" for place in prose.lacking(project, recorded)]
     if "ledger" in recorded:
-        faults += [f"not recorded: {each}" for each in claims.lacking(claims.Numbers(recorded))]
-    for each in [name] if name else built:
-        path = project.chapters / each / "results.json"
+        faults += [f"not recorded: {place}" for place in claims.lacking(claims.Numbers(recorded))]
+    for chapter_name in [name] if name else built:
+        path = project.chapters / chapter_name / "results.json"
         faults += [
-            f"not borne out: {each}: {text}" for text in (results.read_chapter(path).findings if path.exists() else ())
+            f"not borne out: {chapter_name}: {text}"
+            for text in (results.read_chapter(path).findings if path.exists() else ())
         ]
     if not name:
         faults += report.faults(project, built)

@@ -75,7 +75,7 @@ def run(
         open_corpus(corpus, field or ()),
         names,
         out or place.runs / "paths",
-        smaller=[find_model(each) for each in smaller or ()],
+        smaller=[find_model(smaller_model) for smaller_model in smaller or ()],
         tokens=tokens,
         length=length,
         dtype=kind,

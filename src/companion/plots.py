@@ -51,8 +51,8 @@ def single_panel(draw: Callable[[Axes], None], size: tuple[float, float]) -> Fig
 
 def fits_listed(fits: pd.DataFrame, *, r_squared: bool = False, joint: str = ", ") -> str:
     """List the cells of fits in one line: "GPT-2 on HumanEval at k = 100", with R² in brackets if wanted; or "none"."""
-    ends = [f" ({each:.3f})" for each in fits["r_squared"]] if r_squared else [""] * len(fits)
-    rows = zip(fits.itertuples(), ends, strict=True)
+    notes = [f" ({r_squared_of_fit:.3f})" for r_squared_of_fit in fits["r_squared"]] if r_squared else [""] * len(fits)
+    rows = zip(fits.itertuples(), notes, strict=True)
     return listed((f"{cell_label(row)} at k = {row.k:,}{end}" for row, end in rows), joint=joint)
 
 

@@ -72,9 +72,9 @@ def make(project: Project) -> Path:
         raise DataError("there is no report to set", f"book/{SOURCE}")
     report = fill_report(project, results.read_book(project.results))
     if report.lacking:
-        what = f"the report names what no chapter has recorded: {'; '.join(report.lacking)}"
+        fault = f"the report names what no chapter has recorded: {'; '.join(report.lacking)}"
         remedy = "Build the book anew (rbp book), record it there (page.record), or take it out of the report."
-        raise DataError(what, str(project.results), remedy)
+        raise DataError(fault, str(project.results), remedy)
     with fonts() as of_figures:
         compiler = typst.Compiler(
             report.text.encode(),
@@ -118,12 +118,14 @@ def faults(project: Project, built: Results) -> list[str]:
     lines = [f"not recorded: {name}" for name in current.lacking]
     if _values_file(project).exists():
         before = results.read_book(_values_file(project))
-        lines += [f"the report was made of another run (rbp report): {each}" for each in _moved(current.values, before)]
+        lines += [
+            f"the report was made of another run (rbp report): {moved}" for moved in _moved(current.values, before)
+        ]
     return lines
 
 
 def _moved(now: Results, before: Results) -> list[results.Difference]:
     """List the values in both that differ. Others are named, or not, since the report's source was changed."""
     both = {chapter: values.keys() & before.get(chapter, {}).keys() for chapter, values in now.items()}
-    of_both = [{c: {key: each[c][key] for key in keys} for c, keys in both.items()} for each in (now, before)]
+    of_both = [{c: {key: run[c][key] for key in keys} for c, keys in both.items()} for run in (now, before)]
     return results.compare(*of_both)

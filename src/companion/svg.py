@@ -41,8 +41,8 @@ def panel_figures(figure: Panels) -> tuple[list[Figure], Figure | None]:
     handles: dict[str, Any] = {}
     for legend in (legend for panel in panels for legend in panel.legends):
         for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True):
-            known = handles.setdefault(text.get_text(), handle)
-            if _look(known) != _look(handle):
+            first_handle = handles.setdefault(text.get_text(), handle)
+            if _look(first_handle) != _look(handle):
                 return panels, None
     if len(panels) == 1 or not all(panel.legends for panel in panels):
         return panels, None
@@ -152,25 +152,25 @@ def beside_each_other(
 
 def _compact(root: ElementTree.Element, prefix: str) -> None:
     """Make the drawing smaller, in place; its ids begin with ``prefix``."""
-    linked = set(re.findall(r"url\(#([^)]+)\)", " ".join(v for each in root.iter() for v in each.attrib.values())))
-    linked |= {each.attrib[_LINK][1:] for each in root.iter() if _LINK in each.attrib}
+    linked = set(re.findall(r"url\(#([^)]+)\)", " ".join(v for node in root.iter() for v in node.attrib.values())))
+    linked |= {node.attrib[_LINK][1:] for node in root.iter() if _LINK in node.attrib}
     names = {name: f"{prefix}{number}" for number, name in enumerate(sorted(linked))}
-    for each in root.iter():
-        each.tail = None
-        if each.text is not None and not each.text.strip():
-            each.text = None
-        _shorten(each, names)
+    for element in root.iter():
+        element.tail = None
+        if element.text is not None and not element.text.strip():
+            element.text = None
+        _shorten(element, names)
     _regroup(root)
 
 
-def _shorten(each: ElementTree.Element, names: dict[str, str]) -> None:
+def _shorten(element: ElementTree.Element, names: dict[str, str]) -> None:
     """Write an element's attributes in fewer bytes."""
-    attributes = each.attrib
+    attributes = element.attrib
     if "id" in attributes and (name := names.get(attributes.pop("id"))):
         attributes["id"] = name
     if _LINK in attributes:
         attributes["href"] = f"#{names[attributes.pop(_LINK)[1:]]}"
-    decimals = 1 if each.tag == f"{_SVG}use" else 2
+    decimals = 1 if element.tag == f"{_SVG}use" else 2
     for key in {"d", "x", "y"} & attributes.keys():
         value = attributes[key]
         attributes[key] = _NUMBER.sub(lambda match: f"{float(match[0]):.{decimals}f}".rstrip("0").rstrip("."), value)
@@ -180,7 +180,7 @@ def _shorten(each: ElementTree.Element, names: dict[str, str]) -> None:
         attributes["clip-path"] = f"url(#{names[attributes['clip-path'][5:-1]]})"
     if attributes.get("transform", "").startswith("rotate(-0 "):
         del attributes["transform"]
-    if "style" in attributes and each.tag != f"{_SVG}svg":
+    if "style" in attributes and element.tag != f"{_SVG}svg":
         style = attributes["style"]
         style = re.sub(r"font-family: [^;]+;?|(?<=\d)px (?='DejaVu)|'DejaVu Sans', sans-serif", _font, style)
         attributes["style"] = re.sub(r"\s*([:;])\s*", r"\1", style).strip("; ")
@@ -193,7 +193,7 @@ def _font(match: re.Match[str]) -> str:
 
 def _regroup(group: ElementTree.Element) -> None:
     """Take away groups that say nothing, and say once what markers beside each other have in common."""
-    children = [child for each in group for child in _opened(each)]
+    children = [child for child_group in group for child in _opened(child_group)]
     group[:] = []
     for key, run in itertools.groupby(children, _alike):
         same = list(run)
@@ -209,28 +209,28 @@ def _regroup(group: ElementTree.Element) -> None:
         group.append(together)
 
 
-def _opened(each: ElementTree.Element) -> Iterator[ElementTree.Element]:
+def _opened(element: ElementTree.Element) -> Iterator[ElementTree.Element]:
     """Yield an element; in place of an empty group its children, and of one marker's group the marker."""
-    if each.tag == f"{_SVG}defs":
-        each[:] = [child for child in each if child.tag != f"{_SVG}style"]
-        if not len(each):
+    if element.tag == f"{_SVG}defs":
+        element[:] = [child for child in element if child.tag != f"{_SVG}style"]
+        if not len(element):
             return
-    elif each.tag.endswith("metadata"):
+    elif element.tag.endswith("metadata"):
         return
-    elif each.tag == f"{_SVG}g":
-        _regroup(each)
-        if not each.attrib:
-            yield from each
+    elif element.tag == f"{_SVG}g":
+        _regroup(element)
+        if not element.attrib:
+            yield from element
             return
-        if len(each) == 1 and each[0].tag == f"{_SVG}use" and each.attrib.keys() == {"clip-path"}:
-            each[0].attrib |= each.attrib
-            yield each[0]
+        if len(element) == 1 and element[0].tag == f"{_SVG}use" and element.attrib.keys() == {"clip-path"}:
+            element[0].attrib |= element.attrib
+            yield element[0]
             return
-    yield each
+    yield element
 
 
-def _alike(each: ElementTree.Element) -> tuple[tuple[str, str], ...] | None:
+def _alike(element: ElementTree.Element) -> tuple[tuple[str, str], ...] | None:
     """Return the attributes that a marker may share with others; None for what is no marker."""
-    if each.tag != f"{_SVG}use":
+    if element.tag != f"{_SVG}use":
         return None
-    return tuple((name, each.attrib[name]) for name in ("clip-path", "style") if name in each.attrib)
+    return tuple((name, element.attrib[name]) for name in ("clip-path", "style") if name in element.attrib)

@@ -49,7 +49,7 @@ def forecast_largest(table: pd.DataFrame) -> pd.DataFrame:
         cells.forecasts(points, holdout=2, holdout_few=1)
         for points in (table[table["metric"] == "cross_entropy"], ranks)
     ]
-    both = pd.concat(each.astype({"k": "Int64"}) for each in rows)
+    both = pd.concat(forecasts.astype({"k": "Int64"}) for forecasts in rows)
     hidden = both.groupby(["dataset", "family"])["model"].transform("nunique")
     both = both.assign(hidden=hidden, error=100 * both["error"])
     return both[["dataset", "family", "hidden", "model", "k", "ahead", "error"]].reset_index(drop=True)
@@ -159,8 +159,8 @@ def _plot_entropy(ax: Axes, pairs: pd.DataFrame, curves: pd.DataFrame) -> None:
         few = len(points) < MANY
         costs, hits = points["cross_entropy"], np.exp(-points["neg_log_rbp"])
         ax.plot(costs, hits, marker, color=colour, ms=5 if few else 2, mew=0, alpha=0.9 if few else 0.35)
-        ends = np.array([costs.min(), costs.max()])
-        ax.plot(ends, cell.at_zero - cell.per_nat * ends, color=colour, lw=1)
+        span = np.array([costs.min(), costs.max()])
+        ax.plot(span, cell.at_zero - cell.per_nat * span, color=colour, lw=1)
     texts = curves.groupby("family")["dataset"].nunique()
     names = {
         family: family_label(family) + (f", {texts[family]} texts" if texts[family] > 1 else "") for family in families

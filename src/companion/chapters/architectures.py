@@ -47,10 +47,10 @@ def sweeps(runs: pd.DataFrame) -> pd.DataFrame:
     """
     points = runs.assign(cross_entropy=runs["loss"], neg_log_rbp=-np.log(runs["accuracy"]), k=1)
     table = matched(points, ["k"], "sweep", order=_by_architecture(runs))
-    about = runs.groupby("sweep").agg(architecture=("architecture", "first"), **{c: (c, "unique") for c in SWEEP})
+    settings_of = runs.groupby("sweep").agg(architecture=("architecture", "first"), **{c: (c, "unique") for c in SWEEP})
     for which in ("first", "second"):
-        table[f"architecture_{which}"] = table[which].map(about["architecture"])
-    settings = about[SWEEP].map(lambda values: tuple(sorted(values)))
+        table[f"architecture_{which}"] = table[which].map(settings_of["architecture"])
+    settings = settings_of[SWEEP].map(lambda values: tuple(sorted(values)))
     return table.assign(
         alike=(settings.loc[table["first"]].to_numpy() == settings.loc[table["second"]].to_numpy()).all(1)
     )
@@ -84,16 +84,16 @@ def runs_figure(runs: pd.DataFrame) -> dict[str, Any]:
     above = runs.assign(above=100 * (rank / line - 1))
 
     def draw(ax: Axes) -> None:
-        ends = {}
+        labels = {}
         for name, rows in above.groupby("architecture"):
             colour, marker = family_style(str(name), names)
             ax.plot(rows["loss"], rows["above"], marker, color=colour, ms=4, mew=0)
             last = rows.nlargest(10, "loss")
-            ends[str(name)] = (float(last["loss"].max()), float(last["above"].mean()), colour)
+            labels[str(name)] = (float(last["loss"].max()), float(last["above"].mean()), colour)
         ax.axhline(0, color=INK, lw=0.8)
         ax.set_xlabel(LABELS["cross_entropy"])
         ax.set_ylabel(f"above {names[0]} (%)")
-        label_line_ends(ax, ends)
+        label_line_ends(ax, labels)
 
     return {
         "figure": single_panel(draw, size=(4.8, 2.1)),

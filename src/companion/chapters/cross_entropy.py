@@ -92,8 +92,8 @@ def by_document(source: Source, ks: Sequence[int]) -> list[LeftOut]:
         return []
     vocabulary = min(store.vocabulary for store in source.ranked.stores)
     counts, _ = counts_at(source.ranked, [k for k in ks if k <= vocabulary], [])
-    known = [text.keep(np.isfinite(text.cross_entropy)) for text in counts]
-    return [text.left_out() for text in known if text.documents > 1 and len(text.firsts) > 2]
+    with_entropy = [text.keep(np.isfinite(text.cross_entropy)) for text in counts]
+    return [text.left_out() for text in with_entropy if text.documents > 1 and len(text.firsts) > 2]
 
 
 # ── Within a family on one dataset
@@ -150,9 +150,9 @@ def along_k(table: pd.DataFrame) -> pd.DataFrame:
 
 def _scatter(x: npt.ArrayLike, y: npt.ArrayLike, degree: int) -> float:
     """Compute the scatter of ln y about a polynomial in ln x, per cent; NaN for fewer x than twice its degree + 1."""
-    at = np.log(np.asarray(x, dtype=np.float64))
-    design = np.vander(at - at.mean(), degree + 1)
-    if len(np.unique(at)) < 2 * degree + 1:
+    log_x = np.log(np.asarray(x, dtype=np.float64))
+    design = np.vander(log_x - log_x.mean(), degree + 1)
+    if len(np.unique(log_x)) < 2 * degree + 1:
         return float("nan")
     fit = OLS(np.log(np.asarray(y, dtype=np.float64)), design).fit()
     return per_cent(np.sqrt(fit.ssr / fit.df_resid))
@@ -241,9 +241,9 @@ def matched(
 
 
 def _offsets(first: pd.DataFrame, second: pd.DataFrame, low: float, high: float, level: float) -> dict[str, Any] | None:
-    at = (low + high) / 2
+    middle = (low + high) / 2
     both = pd.concat([first, second])
-    x, y = np.log(both["cross_entropy"].to_numpy() / at), np.log(both["neg_log_rbp"].to_numpy())
+    x, y = np.log(both["cross_entropy"].to_numpy() / middle), np.log(both["neg_log_rbp"].to_numpy())
     is_second = np.repeat([0.0, 1.0], [len(first), len(second)])
     design = np.column_stack([np.ones_like(x), x, is_second, is_second * x])
     if np.linalg.matrix_rank(design) < 4 or len(x) < 5:
@@ -251,9 +251,9 @@ def _offsets(first: pd.DataFrame, second: pd.DataFrame, low: float, high: float,
     fit = OLS(y, design).fit()
     if fit.ssr <= len(x) * 1e-24:
         return None
-    ends = fit.conf_int(1 - level)[2]
-    row = {"at": at, "offset": per_cent(fit.params[2]), "low": per_cent(ends[0]), "high": per_cent(ends[1])}
-    return row | {"apart": bool(ends[0] > 0 or ends[1] < 0)}
+    below, above = map(per_cent, fit.conf_int(1 - level)[2])
+    row = {"at": middle, "offset": per_cent(fit.params[2]), "low": below, "high": above}
+    return row | {"apart": below > 0 or above < 0}
 
 
 def at_equal_entropy(pairs: pd.DataFrame, texts: Sequence[LeftOut], *, level: float = 0.95) -> pd.DataFrame:
@@ -266,14 +266,14 @@ def at_equal_entropy(pairs: pd.DataFrame, texts: Sequence[LeftOut], *, level: fl
     """
     pairs_of_texts = matched(pairs, ["family", "k"], "dataset", level=level)
     by_cell = {(text.counts.families[0], text.counts.dataset): text for text in texts}
-    ends = []
+    intervals = []
     for row in pairs_of_texts.to_dict("records"):
         first, second = (by_cell.get((row["family"], row[which])) for which in ("first", "second"))
         if first and second and row["k"] in {*first.counts.thresholds} & {*second.counts.thresholds}:
-            ends.append(text_offset(first, second, row["k"], row["at"], level))
+            intervals.append(text_offset(first, second, row["k"], row["at"], level))
         else:
-            ends.append((np.nan, np.nan))
-    low, high = np.array(ends).reshape(-1, 2).T
+            intervals.append((np.nan, np.nan))
+    low, high = np.array(intervals).reshape(-1, 2).T
     return pairs_of_texts.assign(
         text_low=low, text_high=high, apart=pairs_of_texts["apart"] & ~((low <= 0) & (high >= 0))
     )
@@ -310,9 +310,9 @@ def trainings(texts: Sequence[LeftOut]) -> pd.DataFrame:
         for k in sorted(set.intersection(*({*text.counts.thresholds} for text in in_family))) if len(again) else ():
             left = []
             for text in in_family:
-                at = pd.Index(text.counts.names).get_indexer(again.index)
-                left.append((text.at(k) - line_of_rungs(text, k)[1][:, None] * text.x)[:, at])
-            if all(np.isfinite(each).all() for each in left):
+                places = pd.Index(text.counts.names).get_indexer(again.index)
+                left.append((text.at(k) - line_of_rungs(text, k)[1][:, None] * text.x)[:, places])
+            if all(np.isfinite(residuals).all() for residuals in left):
                 rows.append({"family": family, "k": k} | _spread(again, left, [text.df for text in in_family]))
     return pd.DataFrame(rows, columns=["family", "k", "models", "texts", "moved", "common", "documents", "share", "p"])
 
@@ -326,7 +326,7 @@ def trainings_without(texts: Sequence[LeftOut]) -> pd.DataFrame:
     for name in sorted({text.counts.dataset for text in texts}):
         selections[name] = [text for text in texts if text.counts.dataset != name]
     tables = [trainings(chosen).assign(without=name) for name, chosen in selections.items() if chosen or not name]
-    return pd.concat([tables[0], *(each for each in tables[1:] if len(each))], ignore_index=True)
+    return pd.concat([tables[0], *(table for table in tables[1:] if len(table))], ignore_index=True)
 
 
 def _spread(sizes: "pd.Series[int]", left: Sequence[Reals], by_text: Sequence[float]) -> dict[str, Any]:
@@ -337,8 +337,8 @@ def _spread(sizes: "pd.Series[int]", left: Sequence[Reals], by_text: Sequence[fl
     member = pd.get_dummies(sizes).to_numpy(float)
     within = np.eye(len(sizes)) - member @ (member / member.sum(axis=0)).T
     number, df = len(left), len(sizes) - member.shape[1]
-    away = np.array([within @ each[0] for each in left])
-    noise = [within @ covariance(each) @ within for each in left]  # of documents
+    away = np.array([within @ residuals[0] for residuals in left])
+    noise = [within @ covariance(residuals) @ within for residuals in left]  # of documents
 
     squares = float((away**2).sum())
     shared = number * float((away.mean(axis=0) ** 2).sum())  # of that, the shifts that all texts have alike
@@ -487,10 +487,10 @@ def exponents_summary(
     sides = at_1[["relative_low", "relative_high"]].abs()
     least = sides.min(axis=1).where(at_1["relative_low"] * at_1["relative_high"] > 0, 0.0)
     for end, column in (("relative", away), ("relative_least", least), ("relative_most", sides.max(axis=1))):
-        values |= {f"printed_{end}.{name}": each for name, each in zip(names, column, strict=True)}
+        values |= {f"printed_{end}.{name}": value_of_cell for name, value_of_cell in zip(names, column, strict=True)}
     widest = max(tests.values(), key=lambda test: test.df)
-    ends = {"relative": widest.relative, "relative_low": widest.low, "relative_high": widest.high}
-    values |= {f"{name}.widest": 100 * value for name, value in ends.items()}
+    interval_of_widest = {"relative": widest.relative, "relative_low": widest.low, "relative_high": widest.high}
+    values |= {f"{name}.widest": 100 * value for name, value in interval_of_widest.items()}
     values |= {"table1.near": sum(test.within for test in tests.values())}
     values |= {"table1.outside": sum(test.outside for test in tests.values())}
     return values | {"table1.tested": len(tests)}

@@ -111,8 +111,8 @@ def open_cells(name: str = SHIPPED) -> list[Cell]:
     """
     folder = LADDER / "paths" if name == SHIPPED else home_expanded(name)
     cells_ = []
-    for each in sorted(folder.glob("*/manifest.json")):
-        worse = open_paths(each.parent)
+    for manifest in sorted(folder.glob("*/manifest.json")):
+        worse = open_paths(manifest.parent)
         smaller = worse.smaller()
         if smaller:
             family = worse.model.partition("-")[0] if name == SHIPPED else worse.model
@@ -120,8 +120,8 @@ def open_cells(name: str = SHIPPED) -> list[Cell]:
     if not cells_:
         remedy = "Measure one, and smaller models: rbp paths run --smaller …"
         raise DataError("no model was degraded along paths", name, remedy)
-    order = dataset_order(each.worse.dataset for each in cells_)
-    return sorted(cells_, key=lambda each: (each.family == "lstm", each.family, order.index(each.worse.dataset)))
+    order = dataset_order(cell.worse.dataset for cell in cells_)
+    return sorted(cells_, key=lambda cell: (cell.family == "lstm", cell.family, order.index(cell.worse.dataset)))
 
 
 def _by_sums(worse: Worse) -> list[Curve]:
@@ -137,8 +137,10 @@ def _by_sums(worse: Worse) -> list[Curve]:
     curves_ = []
     for path, rows in ((SMALLER, smaller), (EARLIER, earlier)):
         names = rows["model"].tolist()[::-1]
-        selected, at = counts.keep([counts.names.index(each) for each in names]), worse.documents
-        curves_.append(make_curve(path, names, selected.tokens[at], selected.hits[at], selected.nll[at]))
+        selected, documents = counts.keep([counts.names.index(name) for name in names]), worse.documents
+        curves_.append(
+            make_curve(path, names, selected.tokens[documents], selected.hits[documents], selected.nll[documents])
+        )
     return curves_
 
 
@@ -149,13 +151,13 @@ def at_equal(cells_: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
     of −ln RBP_k).
     """
     parts = []
-    for each in cells_:
-        labels: dict[str, Any] = {"family": each.family, "dataset": each.worse.dataset}
-        labels |= {"rung": each.rung, "nats": each.nats}
-        table = offset_table(each.equal, each.worse.thresholds, each.worse.df, level=level).assign(**labels)
+    for cell in cells_:
+        labels: dict[str, Any] = {"family": cell.family, "dataset": cell.worse.dataset}
+        labels |= {"rung": cell.rung, "nats": cell.nats}
+        table = offset_table(cell.equal, cell.worse.thresholds, cell.worse.df, level=level).assign(**labels)
         parts.append(table.assign(place=table["path"].map(list(LABELS).index)).sort_values(["place", "k"]))
-    whole = pd.concat(parts, ignore_index=True)
-    return whole[[*CELL, "rung", "nats", "path", "k", "offset", "low", "high", "draws", "apart"]]
+    joined = pd.concat(parts, ignore_index=True)
+    return joined[[*CELL, "rung", "nats", "path", "k", "offset", "low", "high", "draws", "apart"]]
 
 
 def spreads(cells_: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
@@ -166,13 +168,13 @@ def spreads(cells_: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
     is_least.
     """
     parts = []
-    for each in cells_:
-        table = spread_table(each.spread(), each.worse.thresholds, each.worse.df, level=level)
-        table["tempered"] = 100 * np.expm1(each.spread(tempered=True)[0])
-        paths = len([path for path in each.equal if path != EARLIER])
-        parts.append(table.assign(family=each.family, dataset=each.worse.dataset, paths=paths))
-    whole = pd.concat(parts, ignore_index=True)
-    return whole[[*CELL, "k", "paths", "spread", "low", "high", "tempered", "least", "is_least"]]
+    for cell in cells_:
+        table = spread_table(cell.spread(), cell.worse.thresholds, cell.worse.df, level=level)
+        table["tempered"] = 100 * np.expm1(cell.spread(tempered=True)[0])
+        paths = len([path for path in cell.equal if path != EARLIER])
+        parts.append(table.assign(family=cell.family, dataset=cell.worse.dataset, paths=paths))
+    joined = pd.concat(parts, ignore_index=True)
+    return joined[[*CELL, "k", "paths", "spread", "low", "high", "tempered", "least", "is_least"]]
 
 
 #: the paths that damage what a model reads, not the model
@@ -191,16 +193,16 @@ def path_tests(cells_: Sequence[Cell], moved: float, models: int, k: int = 1) ->
     """
     rows = []
     for cell in cells_:
-        at = cell.worse.thresholds.index(k)
+        place = cell.worse.thresholds.index(k)
         for path, draws in cell.equal.items():
-            offset = draws.mean(axis=0)[:, at]
+            offset = draws.mean(axis=0)[:, place]
             if path in (SMALLER, EARLIER) or not np.isfinite(offset).all():
                 continue
             squared, df = float(variance(offset)), cell.worse.df
-            whole = squared + moved**2
-            both = whole**2 / (squared**2 / df + moved**4 / models)
+            with_training = squared + moved**2
+            both = with_training**2 / (squared**2 / df + moved**4 / models)
             p, p_training = (
-                2 * student_t.sf(abs(offset[0]) / np.sqrt(v), d) for v, d in ((squared, df), (whole, both))
+                2 * student_t.sf(abs(offset[0]) / np.sqrt(v), d) for v, d in ((squared, df), (with_training, both))
             )
             rows.append((cell.family, cell.worse.dataset, path, offset[0], p, p_training))
     table = pd.DataFrame(rows, columns=[*CELL, "path", "offset", "p", "p_training"])
@@ -261,8 +263,8 @@ def damaged_misses(k: int = 1_000, *, level: float = 0.95) -> pd.DataFrame:
     """
     rows = []
     for (way, text), tokens in damaged().groupby(["way", "text"], sort=False, observed=True):
-        whole = tokens_of("A", str(text))
-        both = whole.merge(tokens, on=["document", "position"], suffixes=("_whole", ""), validate="one_to_one")
+        undamaged = tokens_of("A", str(text))
+        both = undamaged.merge(tokens, on=["document", "position"], suffixes=("_whole", ""), validate="one_to_one")
         kinds = {"early": both["position"] <= EARLY, "rare": both["rare"]}
         misses = [both["rank_whole"] > k, both["rank"] > k]
         columns = [column for miss in misses for column in (miss, *(miss & kind for kind in kinds.values()))]
@@ -400,8 +402,8 @@ def real_figure(*, level: float) -> dict[str, Any]:
         middle = np.mean([mean for way, mean in means.items() if way in DAMAGES], axis=0)
         panel = f"{dataset_label(text)}, CE + {rise} nats"
         for way, mean in means.items():
-            ends = 100 * np.expm1(np.array(interval(mean - middle, ways[0].df, level=level)))
-            rows += [(panel, WAYS[way], k, *each) for k, each in zip(THRESHOLDS, ends.T, strict=True)]
+            intervals = 100 * np.expm1(np.array(interval(mean - middle, ways[0].df, level=level)))
+            rows += [(panel, WAYS[way], k, *values) for k, values in zip(THRESHOLDS, intervals.T, strict=True)]
     table = pd.DataFrame(rows, columns=["cell", "line", "k", "offset", "low", "high"])
     looks = {
         label: ("#9457C0" if way in DAMAGES else "#5C8A2E", marker)

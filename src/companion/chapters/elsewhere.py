@@ -126,7 +126,7 @@ def worth(points: pd.DataFrame, k: int = 5) -> "pd.Series[float]":
     """
     wide = points.pivot_table(index=["dataset", "model"], columns="k", values="value")
     wide = wide[[1, k]].dropna().astype("float64")
-    first, later = (np.log(-np.expm1(-wide[each].to_numpy())) for each in (1, k))
+    first, later = (np.log(-np.expm1(-wide[threshold].to_numpy())) for threshold in (1, k))
     return pd.Series(later / first, wide.index)
 
 
@@ -210,9 +210,9 @@ def ratio_summary(ratios: pd.DataFrame) -> dict[str, Any]:
             values |= {f"{name}.straight": int((last["r_squared"] >= STRAIGHT).sum())}
         if source == IMAGES:
             values |= {f"{name}.sets": last["dataset"].nunique()}
-            for dataset, each in last[last["dataset"] == EXCEPTION].groupby("dataset"):
-                values |= {f"families.{dataset}": len(each), f"above.{dataset}": int((each["ratio"] > 1).sum())}
-                values |= {f"ratio.{dataset}": each["ratio"].median()}
+            for dataset, families in last[last["dataset"] == EXCEPTION].groupby("dataset"):
+                values |= {f"families.{dataset}": len(families), f"above.{dataset}": int((families["ratio"] > 1).sum())}
+                values |= {f"ratio.{dataset}": families["ratio"].median()}
     return values
 
 
@@ -250,7 +250,7 @@ def in_k_summary(in_k: pd.DataFrame, in_s: pd.DataFrame, *, level: float = 0.95)
     both = in_k.merge(in_s, on=cell, suffixes=("", "_s"))
     times = both["alpha"] / both["alpha_s"]
     rising = in_k.sort_values("size").groupby(cell)["alpha"].apply(lambda alphas: alphas.is_monotonic_increasing)
-    ends = in_s.sort_values("k").groupby(cell)["alpha"].agg(["first", "last"])
+    alphas_at_ends = in_s.sort_values("k").groupby(cell)["alpha"].agg(["first", "last"])
     first = times[both["k"] == 1]
     return {
         "pairs": len(in_k),
@@ -264,7 +264,7 @@ def in_k_summary(in_k: pd.DataFrame, in_s: pd.DataFrame, *, level: float = 0.95)
         "times_max": times.max(),
         "cells": len(rising),
         "rising_cells": int(rising.sum()),
-        "s_rises": int((ends["last"] > ends["first"]).sum()),
+        "s_rises": int((alphas_at_ends["last"] > alphas_at_ends["first"]).sum()),
         "exchanged": len(first),
         "local_impossible": int((first >= 1).sum()),
     }
@@ -284,9 +284,9 @@ def ratios_figure(ratios: pd.DataFrame) -> dict[str, Any]:
         low, high = group["ratio"].quantile([0.1, 0.9] if source == IMAGES else [0, 1])
         if len(group) == 1:
             low, high = group[["low", "high"]].iloc[0]
-        about = {"source": source, "dataset": dataset, "k": k, "ratio": group["ratio"].median()}
+        summary = {"source": source, "dataset": dataset, "k": k, "ratio": group["ratio"].median()}
         rows.append(
-            about | {"low": low, "high": high, "families": len(group), "above": int((group["ratio"] > 1).sum())}
+            summary | {"low": low, "high": high, "families": len(group), "above": int((group["ratio"] > 1).sum())}
         )
     table = pd.DataFrame(rows)
     colours = shades({*SHADED, *table["k"]})
@@ -339,7 +339,7 @@ def five_figure(images: pd.DataFrame, text: pd.DataFrame) -> dict[str, Any]:
         for _, group in wide.groupby((wide[1] / 0.05).astype(int)):
             rows.append((dataset, group[1].median(), group[5].median(), len(group)))
     both = text.pivot_table(index=["dataset", "model"], columns="k", values="value")[[1, 5]].dropna()
-    rows += [("text", one, five, 1) for one, five in np.exp(-both.to_numpy(np.float64))]
+    rows += [("text", top1, five, 1) for top1, five in np.exp(-both.to_numpy(np.float64))]
     table = pd.DataFrame(rows, columns=["dataset", "one", "five", "models"])
     kappa = worth(images).groupby("dataset").median().get("imagenet", worth(images).median())
     looks = {"imagenet-a": ("#9457C0", "s"), "imagenet-r": ("#C2447A", "D"), "text": ("#5C8A2E", "v")}

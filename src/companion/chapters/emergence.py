@@ -241,7 +241,7 @@ def printed_fits(counts: pd.DataFrame) -> pd.DataFrame:
         points = counts[counts["k"] == k]
         p = points["p"].mask(points["p"] == 0, ZERO)
         points = points.assign(x=np.log(points["size"].astype(float)), y=np.log(-np.log(p)))
-        lines = [_line(each["x"].to_numpy(), each["y"].to_numpy()) for _, each in points.groupby("n") if len(each) > 2]
+        lines = [_line(line["x"].to_numpy(), line["y"].to_numpy()) for _, line in points.groupby("n") if len(line) > 2]
         slope, r_squared = np.mean(lines, axis=0)
         rows.append((k, -slope, r_squared, *printed))
     return pd.DataFrame(rows, columns=["k", "alpha", "r_squared", "alpha_printed", "r_squared_printed"])
@@ -260,7 +260,7 @@ def _line(x: Reals, y: Reals) -> tuple[float, float]:
 def count_printed(fits: pd.DataFrame) -> dict[str, int]:
     """Count how many of the printed numbers `printed_fits` gives to all three digits, and how many there are."""
     off = [(fits[name] - fits[f"{name}_printed"]).abs() for name in ("alpha", "r_squared")]
-    agree = sum(int((each <= 0.0005 + 1e-5).sum()) for each in off)
+    agree = sum(int((differences <= 0.0005 + 1e-5).sum()) for differences in off)
     return {"agree": agree, "numbers": 2 * len(fits)}
 
 
@@ -295,10 +295,10 @@ def ratios_by_document(
             for n in lengths:
                 columns = np.column_stack([reached >= 1, place >= 1, reached >= n, place >= n])
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    ends = np.exp(ranked.units.interval(partial(_log_ratio, n=n), columns, level=level))
-                if np.isfinite(ends).all() and len(np.unique(documents[reached >= n])) >= FEWEST:
+                    ratio_interval = np.exp(ranked.units.interval(partial(_log_ratio, n=n), columns, level=level))
+                if np.isfinite(ratio_interval).all() and len(np.unique(documents[reached >= n])) >= FEWEST:
                     labels = (store.dataset, store.family, store.model, store.size, k, n)
-                    rows.append((*labels, int((reached >= n).sum()), *map(float, ends)))
+                    rows.append((*labels, int((reached >= n).sum()), *map(float, ratio_interval)))
     names = ["dataset", "family", "model", "size", "k", "n", "successes", "ratio", "low", "high"]
     return pd.DataFrame(rows, columns=names)
 
@@ -419,24 +419,24 @@ def success_figure(counts: pd.DataFrame) -> dict[str, Any]:
     ks = spread(counts["k"], 4)
     rows = counts[counts["k"].isin(ks[1:3] if len(ks) == 4 else ks) & counts["n"].isin(spread(counts["n"], 5))]
     single = counts.loc[counts["n"] == 1, ["model", "k", "p"]].rename(columns={"p": "rbp"})
-    rows = rows.merge(single, on=["model", "k"]).assign(independent=lambda each: each["rbp"] ** each["n"])
+    rows = rows.merge(single, on=["model", "k"]).assign(independent=lambda table: table["rbp"] ** table["n"])
     colours = shades(rows["n"].unique())
 
     def draw(ax: Axes, k: int) -> None:
-        ends = {}
+        labels = {}
         for n, points in by_number(rows[rows["k"] == k].sort_values("size"), "n"):
             colour = colours[n]
             for none, face in ((False, colour), (True, "none")):
                 subset = points[(points["p"] == 0) == none]
                 ax.plot(subset["size"], subset["p"], "o", color=colour, mfc=face, ms=5, mew=1 if none else 0, zorder=3)
             ax.plot(points["size"], points["independent"], "--", color=colour, lw=1.2)
-            ends[f"N = {n}"] = (float(points["size"].iloc[-1]), float(points["p"].iloc[-1]), INK)
+            labels[f"N = {n}"] = (float(points["size"].iloc[-1]), float(points["p"].iloc[-1]), INK)
         ax.set_ylim(-0.03, 1.03)
         log_axis(ax, "x", plain=False)
         ax.set_xlabel(LABELS["size"])
         ax.set_ylabel("share that succeeds")
         ax.set_title(f"k = {k}")
-        label_line_ends(ax, ends)
+        label_line_ends(ax, labels)
 
     return {
         "figure": Panels(sorted(rows["k"].unique().tolist()), draw, size=(4.6, 2.7)),

@@ -302,23 +302,23 @@ def shape_figure(points: pd.DataFrame, fits: Mapping[str, ShapeFit], *, ylabel: 
 
     def draw(ax: Axes) -> None:
         ax.axvspan(high, high * _BEYOND, color=FAINT, alpha=0.5, lw=0)
-        ends = {}
+        labels = {}
         for (name, fit), (colour, dash) in zip(fits.items(), styles, strict=True):
             value = np.maximum(fit.predict(sizes), points["value"].min() / 10)
             ax.plot(sizes, value, ls=dash, color=colour, lw=1.8)
-            ends[name] = (float(sizes[-1]), float(value[-1]), colour)
+            labels[name] = (float(sizes[-1]), float(value[-1]), colour)
         ax.plot(points["size"], points["value"], "o", color=INK, ms=6, zorder=3)
         ax.set_xlim(low / 1.5, high * _BEYOND)
         ax.set_yscale("log")
         log_axis(ax, "x", plain=False)
-        lowest = min(end[1] for end in ends.values())
+        lowest = min(end[1] for end in labels.values())
         ax.set_ylim(max(lowest, points["value"].min() / 3) / 1.1, points["value"].max() * 1.1)
         log_axis(ax, "y")
         ax.set_xlabel(LABELS["size"])
         ax.set_ylabel(ylabel)
         middle = high * _BEYOND**0.5
         ax.annotate("no model here", (middle, 0.96), xycoords=("data", "axes fraction"), ha="center", va="top")
-        label_line_ends(ax, ends)
+        label_line_ends(ax, labels)
 
     return single_panel(draw, size=(4.6, 2.4))
 

@@ -48,9 +48,9 @@ def _axes(ax: Axes, label: str, view: dict[str, list[float]]) -> None:
 
 
 def _law(ax: Axes, fit: PowerLawFit, sizes: Sequence[float], colour: str) -> Reals:
-    ends = np.array([min(sizes), max(sizes)], dtype=float)
-    law: Reals = fit.predict(ends)["value"].to_numpy()
-    ax.plot(ends, law, color=colour, lw=1.8)
+    span = np.array([min(sizes), max(sizes)], dtype=float)
+    law: Reals = fit.predict(span)["value"].to_numpy()
+    ax.plot(span, law, color=colour, lw=1.8)
     return law
 
 
@@ -61,9 +61,9 @@ def line_figure(table: pd.DataFrame, k: int = 1) -> dict[str, Any]:
     fit = fit_power_law(family_points["size"], family_points["value"])
 
     def draw(ax: Axes) -> None:
-        for family, each in rows.groupby("family"):
+        for family, models in rows.groupby("family"):
             colour, marker = FAMILIES[str(family)]
-            ax.plot(each["size"], each["value"], marker, color=colour, ms=6, mew=0, label=family)
+            ax.plot(models["size"], models["value"], marker, color=colour, ms=6, mew=0, label=family)
         _axes(ax, label, view)
         _law(ax, fit, family_points["size"].tolist(), FAMILIES[FAMILY][0])
         ax.legend(loc="lower left")
@@ -126,17 +126,17 @@ def longer_figure(snapshots: pd.DataFrame) -> dict[str, Any]:
     colours = shades(plotted["step"])
 
     def draw(ax: Axes) -> None:
-        marker, ends = FAMILIES[FAMILY][1], {}
+        marker, labels = FAMILIES[FAMILY][1], {}
         for law in plotted.to_dict("records"):
-            at, colour = table[table["step"] == law["step"]], colours[law["step"]]
+            points_of_step, colour = table[table["step"] == law["step"]], colours[law["step"]]
             line = law["prefactor"] * sizes ** -law["alpha"]
             ax.plot(sizes, line, color=colour, lw=1.8)
-            ax.plot(at["size"], at["value"], marker, color=colour, ms=6, mew=0)
-            ends[f"{law['training_tokens'] / 1e9:.0f} B: α = {law['alpha']:.2f}"] = (sizes[-1], line[-1], INK)
+            ax.plot(points_of_step["size"], points_of_step["value"], marker, color=colour, ms=6, mew=0)
+            labels[f"{law['training_tokens'] / 1e9:.0f} B: α = {law['alpha']:.2f}"] = (sizes[-1], line[-1], INK)
         seen = table[table["step"].isin(plotted["step"])]
-        _axes(ax, label, _view(sizes, [*seen["value"], *(end for _, end, _ in ends.values())]))
+        _axes(ax, label, _view(sizes, [*seen["value"], *(end for _, end, _ in labels.values())]))
         ax.set_title(f"{FAMILY}, by billions (B) of tokens")
-        label_line_ends(ax, ends)
+        label_line_ends(ax, labels)
 
     return {
         "figure": single_panel(draw, size=(4.6, 3.4)),

@@ -113,8 +113,8 @@ def _small_summary(points: pd.DataFrame, fits: pd.DataFrame) -> dict[str, Any]:
 
 def _large_summary(fits: pd.DataFrame) -> dict[str, Any]:
     best, gpt_2 = fits.sort_values("r_squared").iloc[-1:], fits[fits["family"] == "GPT-2"]
-    ends = [fits[fits["k"] == k].set_index(CELL)["r_squared"] for k in (fits["k"].min(), fits["k"].max())]
-    pairs = pd.concat(ends, axis=1).dropna()
+    r_squared_at = [fits[fits["k"] == k].set_index(CELL)["r_squared"] for k in (fits["k"].min(), fits["k"].max())]
+    pairs = pd.concat(r_squared_at, axis=1).dropna()
     values = {f"r_squared.{cell}": r for cell, r in _r_squared(fits).items()} | {
         "fits": len(fits),
         "low": int((fits["r_squared"] <= LOW).sum()),
@@ -187,8 +187,8 @@ def threshold_summary(points: pd.DataFrame, fits: pd.DataFrame, rise: pd.DataFra
     The exponent rises only where −ln RBP_k falls with size at both ends.
     """
     fitted = fits.dropna(subset="alpha")
-    ends = fitted[fitted["models"] == "all"].pivot_table("alpha", CELL, "k").reindex(columns=[1, 100])
-    rise = rise.merge(ends[(ends > 0).all(axis=1)].reset_index()[CELL], on=CELL)
+    alphas = fitted[fitted["models"] == "all"].pivot_table("alpha", CELL, "k").reindex(columns=[1, 100])
+    rise = rise.merge(alphas[(alphas > 0).all(axis=1)].reset_index()[CELL], on=CELL)
     small, hundred = fitted[fitted["k"] < 1000], fitted[(fitted["models"] == "all") & (fitted["k"] == 100)]
     values: dict[str, Any] = {
         "below_1000.fits": len(small),
@@ -248,13 +248,15 @@ def compare_gains(points: pd.DataFrame, low: int, high: int) -> dict[str, int]:
     factor at `high`; gain_points: RBP_k itself gains more there.
     """
     wide = points.pivot_table("value", [*CELL, "size"], "k").reindex(columns=[low, high]).dropna()
-    ends = wide.groupby(CELL).agg(["first", "last", "size"])
-    falls = (ends[low, "last"] < ends[low, "first"]) & (ends[high, "last"] < ends[high, "first"])
-    ends = ends[(ends[low, "size"] > 1) & falls]
-    factor = {k: ends[k, "first"] / ends[k, "last"] for k in (low, high)}
-    gained = {k: np.exp(-ends[k, "last"]) - np.exp(-ends[k, "first"]) for k in (low, high)}
-    larger = {name: int((each[high] > each[low]).sum()) for name, each in {"factor": factor, "points": gained}.items()}
-    return {"gain_cells": len(ends)} | {f"gain_{name}": count for name, count in larger.items()}
+    extremes = wide.groupby(CELL).agg(["first", "last", "size"])
+    falls = (extremes[low, "last"] < extremes[low, "first"]) & (extremes[high, "last"] < extremes[high, "first"])
+    extremes = extremes[(extremes[low, "size"] > 1) & falls]
+    factor = {k: extremes[k, "first"] / extremes[k, "last"] for k in (low, high)}
+    gained = {k: np.exp(-extremes[k, "last"]) - np.exp(-extremes[k, "first"]) for k in (low, high)}
+    larger = {
+        name: int((gains[high] > gains[low]).sum()) for name, gains in {"factor": factor, "points": gained}.items()
+    }
+    return {"gain_cells": len(extremes)} | {f"gain_{name}": count for name, count in larger.items()}
 
 
 def exponent_table(
@@ -265,9 +267,9 @@ def exponent_table(
     `fits` comes from `subsets.fit_thresholds`, `rise` from `subsets.steps` of these two k, `chains` from
     `subsets.chains`.
     """
-    ends = fits[fits["models"] == "all"].pivot_table("alpha", CELL, "k").reindex(columns=[1, 100])
+    alphas = fits[fits["models"] == "all"].pivot_table("alpha", CELL, "k").reindex(columns=[1, 100])
     worst = fits[fits["k"] < 1000].groupby(CELL)["r_squared"].min().rename("worst")
-    rows = rise.set_index(CELL)[["difference", "low", "high"]].join(ends.set_axis(["one", "hundred"], axis=1))
+    rows = rise.set_index(CELL)[["difference", "low", "high"]].join(alphas.set_axis(["one", "hundred"], axis=1))
     columns: dict[Any, Any] = {
         ("family", "dataset"): ("family and dataset", "{} on {}"),
         "difference": ("rise of α", "{:+.3f}"),

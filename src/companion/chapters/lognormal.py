@@ -55,7 +55,7 @@ def fits(measured: Iterable[MeasuredRanks], firsts: Sequence[int] = (1, 2)) -> p
 
 def _row(ranks: MeasuredRanks, name: str, first: int) -> dict[str, object]:
     best = fit(family(name), ranks.counts, first=first)
-    distribution, whole = best.distribution, first == 1
+    distribution, from_1 = best.distribution, first == 1
     seen = ranks.counts.since(first).count
     share = seen[seen > 0] / best.total
     excess = float(share @ np.log(share)) - best.per_token
@@ -71,8 +71,8 @@ def _row(ranks: MeasuredRanks, name: str, first: int) -> dict[str, object]:
         "deviance": 2 * best.total * excess,
         "df": len(share) - 1 - len(best.family.parameters),
         "at_limit": best.at_limit,
-        "p1": float(distribution.pmf(1)) if whole else np.nan,
-        "entropy": distribution.entropy if whole else np.nan,
+        "p1": float(distribution.pmf(1)) if from_1 else np.nan,
+        "entropy": distribution.entropy if from_1 else np.nan,
     }
 
 
@@ -168,8 +168,8 @@ def roundings(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFra
             mu, sigma = values
             labels = {"rounding": name, "model": ranks.model, "size": ranks.size, "first": first}
             rows.append(labels | {"mu": mu, "sigma": sigma} | dict(row[["at_limit", "excess", "deviance", "df"]]))
-    given = published.lognormal_parameters().query("dataset == @group[0].dataset")[["model", "mu", "sigma"]]
-    return pd.DataFrame(rows).merge(given, on="model", how="left", suffixes=("", "_published"))
+    authors = published.lognormal_parameters().query("dataset == @group[0].dataset")[["model", "mu", "sigma"]]
+    return pd.DataFrame(rows).merge(authors, on="model", how="left", suffixes=("", "_published"))
 
 
 def falls_of_ratio(rounded: pd.DataFrame) -> dict[str, float]:
@@ -265,7 +265,9 @@ def exponents_on_lines(measured: Iterable[MeasuredRanks], table: pd.DataFrame, *
             group_fits = [row_of(table, ranks, distribution) for ranks in group]
             limits = sum(bool(row["at_limit"]) for row in group_fits)
             alphas = _on_lines(group_fits) if not limits else (np.nan, np.nan)
-            both = all(law.alpha_low <= at <= law.alpha_high for at, law in zip(alphas, laws.values(), strict=True))
+            both = all(
+                law.alpha_low <= alpha <= law.alpha_high for alpha, law in zip(alphas, laws.values(), strict=True)
+            )
             row = dict(zip(CELL, cell, strict=True)) | {"distribution": distribution, "at_limit": limits}
             row |= {"line_alpha_p1": alphas[0], "line_alpha_entropy": alphas[1], "both": both}
             rows.append(row | measured_alphas)
@@ -281,13 +283,13 @@ def _on_lines(rows: Sequence[pd.Series]) -> tuple[float, float]:
     lines = np.column_stack([np.polyval(np.polyfit(x, column, 1), x) for column in natural.T])
     lines[:, positive] = np.exp(lines[:, positive])
     distributions = [
-        RankDistribution(kind, tuple(map(float, kind.named(at, 1))), int(row["vocabulary"]))
-        for at, row in zip(lines, rows, strict=True)
+        RankDistribution(kind, tuple(map(float, kind.named(values, 1))), int(row["vocabulary"]))
+        for values, row in zip(lines, rows, strict=True)
     ]
     sizes = np.exp(x)
     return (
-        fit_power_law(sizes, [-float(each.logpmf(1)) for each in distributions]).alpha,
-        fit_power_law(sizes, [each.entropy for each in distributions]).alpha,
+        fit_power_law(sizes, [-float(distribution.logpmf(1)) for distribution in distributions]).alpha,
+        fit_power_law(sizes, [distribution.entropy for distribution in distributions]).alpha,
     )
 
 
@@ -316,10 +318,10 @@ def fits_summary(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[st
 def roundings_summary(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, Any]:
     """Summarise `roundings`, and how far every distribution of the group's `fits` is from passing a test."""
     rounded, table = roundings(group, table), of_models(group, table)
-    whole, tail = rounded[rounded["first"] == 1], rounded[rounded["first"] == 2]
-    limits = {f"limits.{name}": int(whole.loc[whole["rounding"] == name, "at_limit"].sum()) for name in ROUNDINGS}
+    from_1, tail = rounded[rounded["first"] == 1], rounded[rounded["first"] == 2]
+    limits = {f"limits.{name}": int(from_1.loc[from_1["rounding"] == name, "at_limit"].sum()) for name in ROUNDINGS}
     as_theirs = tail[tail["rounding"] == "lognormal_rounded"]
-    up = whole[whole["rounding"] == "lognormal_ceiling"].sort_values("size")
+    up = from_1[from_1["rounding"] == "lognormal_ceiling"].sort_values("size")
     best = table[table["first"] == 1].groupby("distribution")["excess"].mean()
     return (
         limits
@@ -422,10 +424,12 @@ def survival_figure(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict
     """
     best = str(_means(of_group(table, group, 1)).index[0])
     looks = dict.fromkeys([(best, 1), ("lognormal", 1), ("lognormal", 2)])
-    ends = {f"{model_label(ranks.model)} on {dataset_label(ranks.dataset)}": ranks for ranks in (group[0], group[-1])}
+    extremes = {
+        f"{model_label(ranks.model)} on {dataset_label(ranks.dataset)}": ranks for ranks in (group[0], group[-1])
+    }
 
     def draw(ax: Axes, key: str) -> None:
-        ranks = ends[key]
+        ranks = extremes[key]
         counts = ranks.counts
         beyond = 1 - np.cumsum(counts.count) / counts.total
         positive = beyond > 0
@@ -437,9 +441,9 @@ def survival_figure(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict
             notes = ["from 2"] if first == 2 else []
             notes += [f"at its limit: {family(row['found']).label}"] if row["at_limit"] else []
             label = FAMILIES[name].label + (f" ({', '.join(notes)})" if notes else "")
-            at = grid[grid >= first - 1]
+            thresholds = grid[grid >= first - 1]
             share = counts.since(first).total / counts.total
-            ax.plot(at, share * distribution_of(row).sf(at), ls=dash, color=colour, lw=1.7, label=label)
+            ax.plot(thresholds, share * distribution_of(row).sf(thresholds), ls=dash, color=colour, lw=1.7, label=label)
         ax.plot(counts.high[positive], beyond[positive], "o", color=INK, ms=3.2, mew=0, label="measured", zorder=3)
         ax.set_ylim(beyond[positive].min() / 2, 1)
         log_axis(ax, "x")
@@ -451,10 +455,10 @@ def survival_figure(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict
 
     counts = [
         pd.DataFrame({"case": name, "high": ranks.counts.high, "count": ranks.counts.count})
-        for name, ranks in ends.items()
+        for name, ranks in extremes.items()
     ]
     return {
-        "figure": Panels(list(ends), draw, size=(4.6, 3.6)),
+        "figure": Panels(list(extremes), draw, size=(4.6, 3.6)),
         "alt": "Survival functions of ranks on logarithmic axes, measured points and fitted lines",
         "data": pd.concat(counts),
     }

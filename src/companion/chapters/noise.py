@@ -43,10 +43,10 @@ BEYOND, ENOUGH, OPEN = "more than noise", "noise is enough", "open"
 
 def known_cells(tokens: pd.DataFrame) -> pd.DataFrame:
     """Select the rows of `tokens.tokens_behind` whose number is known. Raises DataError where none is."""
-    known = tokens[(tokens["basis"] != "at most") & tokens["tokens"].notna()]
-    if known.empty:
+    with_tokens = tokens[(tokens["basis"] != "at most") & tokens["tokens"].notna()]
+    if with_tokens.empty:
         raise DataError("the number of tokens behind the values is not known", "measurements", "Give tokens and hits.")
-    return known
+    return with_tokens
 
 
 def judge_scatter(
@@ -86,8 +86,8 @@ def judge_scatter(
     if not rows:
         raise FitError("no family has three models that miss tokens", "measurements", "Give more models, or another k.")
     table = pd.DataFrame(rows)
-    ends = [last for _, last in RANGES.values()]
-    table.insert(3, "range", [list(RANGES)[int(np.searchsorted(ends, k))] for k in table["k"]])
+    range_ends = [last for _, last in RANGES.values()]
+    table.insert(3, "range", [list(RANGES)[int(np.searchsorted(range_ends, k))] for k in table["k"]])
     for name in ("p", "p_most"):
         table[f"{name}_holm"] = table.groupby("range")[name].transform(holm)
     beyond = table["p_most_holm"] < 1 - level
@@ -113,6 +113,9 @@ def design_effects_at(
     return float(rows["effect"].median()), float(rows["effect_low"].min()), float(rows["effect_high"].max())
 
 
+RESULTS = ("z", "p", "needed")  # of `trend_bound`
+
+
 def find_rises(
     points: pd.DataFrame, tokens: pd.DataFrame, clustered: pd.DataFrame, *, level: float = 0.95
 ) -> pd.DataFrame:
@@ -133,12 +136,13 @@ def find_rises(
         trend = trend_bound(misses, log_size_weights(cell["size"]), level=level)
         if trend.change <= 0:
             continue
-        ends = trend_bound(misses[[0, -1]], [-1, 1], level=level)
+        extremes = trend_bound(misses[[0, -1]], [-1, 1], level=level)
         effect, _, high = design_effects_at(clustered, str(key[0]), share.mean(), "difference")
-        row = (*key, len(cell), misses[0], misses[-1], ends.z, ends.p, ends.needed, trend.z, trend.p, trend.needed)
+        results = [getattr(test, name) for test in (extremes, trend) for name in RESULTS]
+        row = (*key, len(cell), misses[0], misses[-1], *results)
         rows.append((*row, effect, high, bool(trend.needed > np.nanmax([1.0, high]))))
     names = [*CELL, "k", "models", "misses_smallest", "misses_largest"]
-    names += [f"{kind}_{name}" for kind in ("ends", "trend") for name in ("z", "p", "needed")]
+    names += [f"{kind}_{name}" for kind in ("ends", "trend") for name in RESULTS]
     table = pd.DataFrame(rows, columns=[*names, "effect", "effect_high", "beyond"])
     return table.astype({"beyond": bool}).sort_values("trend_z", ascending=False, ignore_index=True)
 
@@ -159,8 +163,8 @@ def align_ranks(stores: Sequence[RankStore]) -> tuple[pd.DataFrame, Reals]:
         ranked = Ranked(store)
         tokens = ranked.tokens[["document", "position", "token"]]
         if places is not None and not places.equals(tokens):
-            what = f"{store.model} and {stores[0].model} did not rank the same tokens of {store.dataset}"
-            raise DataError(what, str(store.folder), "Extract both with one tokenizer, corpus and protocol.")
+            fault = f"{store.model} and {stores[0].model} did not rank the same tokens of {store.dataset}"
+            raise DataError(fault, str(store.folder), "Extract both with one tokenizer, corpus and protocol.")
         places = tokens
         ranks.append(np.asarray(ranked.ranks, dtype=float))
     if places is None:
@@ -198,9 +202,9 @@ def clustering_table(stores: Sequence[RankStore], rates: Sequence[float] = RATES
     df = degrees_of_freedom(places[once].groupby("document").size())
 
     def effect(add_up: Callable[..., Reals], values: Sequence[Any], statistic: Statistic) -> dict[str, float]:
-        each = [add_up(value, pieces, documents) for value in values]
+        sums = [add_up(value, pieces, documents) for value in values]
         independent = [add_up(value[once], pieces[once], documents[once]) for value in values]
-        return _effect(each, independent, statistic, df)
+        return _effect(sums, independent, statistic, df)
 
     rows = []
     for rate in rates:
@@ -210,9 +214,9 @@ def clustering_table(stores: Sequence[RankStore], rates: Sequence[float] = RATES
         parts = {"misses": list(missed.T), "difference": pairs}
         base = {"dataset": ordered[0].dataset, "rate": rate, "k": k, "tokens": len(ranks)}
         base["documents"] = len(np.unique(documents))
-        for what, values in parts.items():
-            values = [each for each in values if np.ptp(each.astype(float))]
-            rows.append(base | {"what": what} | effect(cluster_sums, values, log_design_effect))
+        for kind, values in parts.items():
+            values = [missed_tokens for missed_tokens in values if np.ptp(missed_tokens.astype(float))]
+            rows.append(base | {"what": kind} | effect(cluster_sums, values, log_design_effect))
         if len({store.size for store in ordered}) > 2:
             line = log_scatter_effect([store.size for store in ordered])
             rows.append(base | {"what": "scatter"} | effect(scatter_sums, [missed], line))
@@ -229,12 +233,12 @@ def _effect(
     """
     if not sums:
         return {}
-    ends = np.cumsum([each.shape[1] for each in sums])[:-1]
+    part_ends = np.cumsum([part.shape[1] for part in sums])[:-1]
     totals = without_each(np.concatenate(independent, axis=1))
     totals[0] = np.concatenate(sums, axis=1).sum(axis=0)
 
     def mean(totals: Any) -> Any:
-        blocks = np.split(totals, ends, axis=-1)
+        blocks = np.split(totals, part_ends, axis=-1)
         return sum(log_statistic(block) for block in blocks) / len(blocks)
 
     with np.errstate(all="ignore"):
@@ -322,7 +326,7 @@ def answers(judged: pd.DataFrame, *, level: float, resamples: int) -> list[str]:
         counts = rows["verdict"].value_counts()
         if least := len(rows) / (resamples + 1):  # the smallest p of a simulation, times Holm's factor
             where = f"k of {low:,} to {high:,}" if name != "large" else f"k of {low:,} or more"
-            beyond, enough, undecidable = (int(counts.get(each, 0)) for each in (BEYOND, ENOUGH, OPEN))
+            beyond, enough, undecidable = (int(counts.get(verdict, 0)) for verdict in (BEYOND, ENOUGH, OPEN))
             fits = f"of {len(rows)} fits"
             text = f"At {where}, scatter is significantly more than counting (Holm) in {beyond} {fits}. Noise is "
             sentences.append(text + f"enough in {enough} {fits}, and too few models leave {undecidable} {fits} open.")
@@ -339,12 +343,12 @@ def summarize_rare(table: pd.DataFrame) -> dict[str, Any]:
     """Collect the page's numbers on tokens that are rare in training. table: `by_training_count` at one rate."""
     first, last = (table[table["size"] == size] for size in (table["size"].min(), table["size"].max()))
     rare = last[(last["dataset"] == dataset_order(last["dataset"])[0]) & (last["low"] < 100)]
-    ends = [each[each["low"] < 10].groupby("dataset")["misses"].sum() for each in (first, last)]
+    misses = [models[models["low"] < 10].groupby("dataset")["misses"].sum() for models in (first, last)]
     return {
         "rare_tokens": 100 * rare["share_of_tokens"].sum(),
         "rare_misses": 100 * rare["share_of_misses"].sum(),
-        "rarest_rises": int((ends[1] > ends[0]).sum()),
-        "texts": len(ends[0]),
+        "rarest_rises": int((misses[1] > misses[0]).sum()),
+        "texts": len(misses[0]),
     }
 
 
@@ -372,7 +376,7 @@ def scatter_figure(judged: pd.DataFrame) -> dict[str, Any]:
     """
     table = _plotted(judged)
     families = sorted(set(table["family"]))
-    ends = 25 * table["counting"].min(), 150 * table["extra_high"].clip(upper=2).max()
+    limits = 25 * table["counting"].min(), 150 * table["extra_high"].clip(upper=2).max()
 
     def draw(ax: Axes, dataset: str) -> None:
         fits: list[Any] = list(table[table["dataset"] == dataset].sort_values(["family", "k"]).itertuples())
@@ -380,12 +384,12 @@ def scatter_figure(judged: pd.DataFrame) -> dict[str, Any]:
             colour, marker = family_style(row.family, families)
             effects = np.array([np.nanmin([1.0, row.effect_low]), np.nanmax([1.0, row.effect_high])])
             ax.plot(100 * row.counting * np.sqrt(effects), [y, y], color=GREY, lw=6, solid_capstyle="butt")
-            line = np.maximum(100 * np.array([row.extra_low, row.extra_high]), ends[0])
+            line = np.maximum(100 * np.array([row.extra_low, row.extra_high]), limits[0])
             ax.plot(line, [y, y], color=colour, lw=1.2)
             style = {"mew": 0} if row.verdict == BEYOND else {"mfc": FAINT, "mew": 1.2}
-            ax.plot(max(100 * row.extra, ends[0]), y, marker, color=colour, ms=6, zorder=3, **style)
+            ax.plot(max(100 * row.extra, limits[0]), y, marker, color=colour, ms=6, zorder=3, **style)
         name_rows(ax, [f"{family_label(row.family)}, k = {row.k:,}" for row in fits])
-        ax.set_xlim(*ends)
+        ax.set_xlim(*limits)
         log_axis(ax, "x")
         ax.set_xlabel("scatter of −ln RBPₖ beyond counting (%)")
         ax.set_title(dataset_label(dataset))

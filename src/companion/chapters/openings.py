@@ -77,9 +77,9 @@ def miss_rates(ks: Sequence[int] = KS, *, level: float = 0.95) -> pd.DataFrame:
         sums = sums_by_bin(text, way, k)
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(100 * sums[:, 0] / sums[:, 1])
-        ends = np.exp(interval(logs, _df(text), level=level))
-        columns = zip(BINS, range(len(BINS)), sums[0, 1].astype(int), sums[0, 0].astype(int), *ends, strict=True)
-        rows += [(text, way, k, *each) for each in columns if each[2]]
+        rates = np.exp(interval(logs, _df(text), level=level))
+        columns = zip(BINS, range(len(BINS)), sums[0, 1].astype(int), sums[0, 0].astype(int), *rates, strict=True)
+        rows += [(text, way, k, *values) for values in columns if values[2]]
     names = ["dataset", "bos", "k", "context", "place", "tokens", "missed", "rate", "low", "high"]
     return pd.DataFrame(rows, columns=names)
 
@@ -167,10 +167,10 @@ def chunk_openings(tokens: int, k: int = 10_000) -> dict[str, float]:
 
 def summarize_openings(table: pd.DataFrame, by_bin: pd.DataFrame) -> dict[str, Any]:
     """Collect the numbers of `noise`, counts, ratios and per cent, from `opening_statistics` and `miss_rates`."""
-    at, beyond = (table[table["k"] == k] for k in (10_000, 20_000))
+    at_10000, beyond = (table[table["k"] == k] for k in (10_000, 20_000))
     every = by_bin[(by_bin["bos"] == "never") & (by_bin["k"] == 10_000)]
-    one, long = (every.loc[every["place"] == place, "rate"] for place in (ONE, LONG))
-    percent = at.assign(**{name: 100 * at[name] for name in ("cured", "cured_low", "cured_high")})
+    after_one, long = (every.loc[every["place"] == place, "rate"] for place in (ONE, LONG))
+    percent = at_10000.assign(**{name: 100 * at_10000[name] for name in ("cured", "cured_low", "cured_high")})
     cells = early_and_rare()
     return {
         "openings.texts": len(TEXTS),
@@ -187,10 +187,10 @@ def summarize_openings(table: pd.DataFrame, by_bin: pd.DataFrame) -> dict[str, A
         **keyed("openings.cured.{dataset}.k10000", percent, "cured"),
         **keyed("openings.cured_low.{dataset}.k10000", percent, "cured_low"),
         **keyed("openings.cured_high.{dataset}.k10000", percent, "cured_high"),
-        "openings.no_context.k10000": int((at["cause"] == NO_CONTEXT).sum()),
-        "openings.protocol.k10000": int((at["cause"] == PROTOCOL).sum()),
-        "openings.one.least": one.min(),
-        "openings.one.most": one.max(),
+        "openings.no_context.k10000": int((at_10000["cause"] == NO_CONTEXT).sum()),
+        "openings.protocol.k10000": int((at_10000["cause"] == PROTOCOL).sum()),
+        "openings.one.least": after_one.min(),
+        "openings.one.most": after_one.max(),
         "openings.long.least": long.min(),
         "openings.long.most": long.max(),
         "openings.early_rare": cells["early_rare"],

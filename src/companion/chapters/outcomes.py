@@ -35,7 +35,7 @@ def small_models(texts: Sequence[Counts], stores: Mapping[str, Source], ablated:
     texts: the counts of all models of the ladder on each text; stores: the rank stores of each family at its largest
     budget; ablated: rungs of the first ladder with their ablations (`companion.chapters.families.with_ablations`).
     """
-    by_text, ablated_by_text = ({text.dataset: text for text in each} for each in (texts, ablated))
+    by_text, ablated_by_text = ({text.dataset: text for text in counted} for counted in (texts, ablated))
 
     def rungs(family: str, dataset: str, budget: int | None = None) -> pd.DataFrame:
         """Tabulate size and ln y of a family's rungs: a column for each k, and CE for cross-entropy."""
@@ -81,7 +81,9 @@ def small_models(texts: Sequence[Counts], stores: Mapping[str, Source], ablated:
 
     def loss_shares(family: str, dataset: str, rung: str) -> Reals:
         every = stores[family].stores
-        ranked = Ranked(next(one for one in every if one.dataset == dataset and rung_of(one.model, family) == rung))
+        ranked = Ranked(
+            next(store for store in every if store.dataset == dataset and rung_of(store.model, family) == rung)
+        )
         errors = np.asarray(ranked.ranks, dtype=np.int64) - 1
         terms = loss_terms(errors, ranked.tokens["nll"].to_numpy(np.float64))
         return np.asarray(terms / terms.sum())
@@ -165,7 +167,7 @@ def made_worse(cells: Sequence[damage.Cell]) -> Outcomes:
     first, last = wide[1], wide[1000]
     away = first.drop(columns=SMALLER).abs()
     differs = equal["apart"].drop(SMALLER, level="path").xs(1, level="k")
-    at = {k: spread.xs(k, level="k") for k in (1, 10, 1000)}
+    spread_at = {k: spread.xs(k, level="k") for k in (1, 10, 1000)}
     return {
         "offset": offset,
         "spread": spread,
@@ -175,8 +177,8 @@ def made_worse(cells: Sequence[damage.Cell]) -> Outcomes:
         "replaced_is_lowest": lambda: (first.drop(columns=EARLIER).idxmin(axis=1) == "replaced").all(),
         "input_is_highest": lambda: last.drop(columns=EARLIER).idxmax(axis=1).isin(damage.INPUT).all(),
         "training_is_nearer": lambda: (away[EARLIER] < away.drop(columns=EARLIER).median(axis=1)).all(),
-        "temperature_keeps_spread": lambda: (tempered.xs(1, level="k") >= 0.9 * at[1]).all(),
-        "spread_grows": lambda: (at[1000] > at[10]).all(),
+        "temperature_keeps_spread": lambda: (tempered.xs(1, level="k") >= 0.9 * spread_at[1]).all(),
+        "spread_grows": lambda: (spread_at[1000] > spread_at[10]).all(),
     }
 
 
@@ -281,19 +283,19 @@ def read_images(path: Path | None = None) -> pd.DataFrame:
     models = _with_logs(outside.read_image_models(path, outside.BLIND_PICTURES, remedy))
     for name, rows in models.groupby("dataset"):
         if rows["top1"].nunique() < 3:
-            what = f"{name} has fewer than three models with RBP_1 above 0 and RBP_5 below 1"
-            raise DataError(what, label(path), "Give more, or leave it out.")
+            fault = f"{name} has fewer than three models with RBP_1 above 0 and RBP_5 below 1"
+            raise DataError(fault, label(path), "Give more, or leave it out.")
     return models
 
 
 def known_to_images(table: pd.DataFrame) -> list[list[float]]:
     """Collect what was known to each prediction of images.toml: its number on the three test sets that were known."""
-    known, pairs = (
+    outcomes, pairs = (
         image_models(_with_logs(outside.image_models())),
         zip(table["function"], table["fields"], strict=True),
     )
     return [
-        [find_outcome(known, function, {**fields, "dataset": name}) for name in outside.PICTURES]
+        [find_outcome(outcomes, function, {**fields, "dataset": name}) for name in outside.PICTURES]
         for function, fields in pairs
     ]
 
@@ -308,13 +310,13 @@ def image_models(models: pd.DataFrame) -> Outcomes:
     """Outcomes of images.toml on the test sets of `read_images`; NaN where no family has a ratio α_5/α_1."""
     sets = {str(name): rows for name, rows in models.groupby("dataset")}
     ratios = pd.Series({name: _ratios(rows) for name, rows in sets.items()}).dropna()
-    table = pd.DataFrame({name: np.quantile(each, [0, 0.5, 1]) for name, each in ratios.items()}).T
+    table = pd.DataFrame({name: np.quantile(values, [0, 0.5, 1]) for name, values in ratios.items()}).T
     table = table.reindex(columns=range(3)).rename_axis("dataset")
     outcomes: Outcomes = {
         "ratio_lowest": table[0],
         "ratio_median": table[1],
         "ratio_highest": table[2],
-        "share": pd.Series({name: np.mean(each > 1) for name, each in ratios.items()}).rename_axis("dataset"),
+        "share": pd.Series({name: np.mean(values > 1) for name, values in ratios.items()}).rename_axis("dataset"),
         "slope": lambda dataset: np.polyfit(sets[dataset]["x"], sets[dataset]["z"], 1)[0],
         "r_squared": lambda dataset: np.corrcoef(sets[dataset]["x"], sets[dataset]["z"])[0, 1] ** 2,
     }

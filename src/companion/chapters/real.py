@@ -242,18 +242,18 @@ def window_ratios(*, level: float = 0.95) -> pd.DataFrame:
     for (text, k), cell in window_log_ratios().groupby(["dataset", "k"], sort=False):
         df = _df(tokens_of("B", str(text)))
         ratios = {kind: part[list(map(str, LENGTHS))].to_numpy() for kind, part in cell.groupby("kind", sort=False)}
-        whole, few = ratios[WHOLE], [count < FEWEST for count in documents_with_success(text, k)]
+        as_they_are, few = ratios[WHOLE], [count < FEWEST for count in documents_with_success(text, k)]
         for kind, part in ratios.items():
-            estimate, *ends = np.exp(interval(part, df, level=level))
+            estimate, *bounds = np.exp(interval(part, df, level=level))
             if kind in (NEW, MATCHED):
-                ends = [np.where(few, np.nan, end) for end in ends]
+                bounds = [np.where(few, np.nan, end) for end in bounds]
             with np.errstate(divide="ignore", invalid="ignore"):  # no window succeeds
-                away = part - whole / 4
+                away = part - as_they_are / 4
                 p = student_t.sf(away[0] / np.sqrt(variance(away)), df)
-                explained = 1 - part[0] / whole[0]
+                explained = 1 - part[0] / as_they_are[0]
             p = p if kind in (DOCUMENTS, BLOCKS) else np.full(len(LENGTHS), np.nan)
             explained = explained if kind == MATCHED else np.full(len(LENGTHS), np.nan)
-            rows += [(text, k, kind, *each) for each in zip(LENGTHS, estimate, *ends, p, explained, strict=True)]
+            rows += [(text, k, kind, *values) for values in zip(LENGTHS, estimate, *bounds, p, explained, strict=True)]
     names = ["dataset", "k", "kind", "n", "ratio", "low", "high", "p_explained", "explained"]
     every = pd.DataFrame(rows, columns=names)
     table: pd.DataFrame = every[(every["n"] > 1) & np.isfinite(every["ratio"])].reset_index(drop=True)
@@ -299,8 +299,8 @@ def by_position(ks: Sequence[int] = (1, 10, 100), *, level: float = 0.95) -> tup
             sums = without_each(document_sums(np.column_stack(columns), tokens["document"]))
             y = np.log(-np.log(sums[:, ::2] / sums[:, 1::2]))
             for i, j in enumerate(BINS):
-                ends = np.exp(interval(y[:, i], df, level=level))
-                rows.append((text, k, 2**j, int(sums[0, 2 * i + 1]), *map(float, ends)))
+                value_interval = np.exp(interval(y[:, i], df, level=level))
+                rows.append((text, k, 2**j, int(sums[0, 2 * i + 1]), *map(float, value_interval)))
             slope = np.polyfit(np.array(BINS, dtype=float), y.T, 1)[0]
             last = y[:, -1] - y[:, -2]
             p = 2 * student_t.sf(abs(last[0]) / np.sqrt(variance(last)), df)
@@ -320,13 +320,14 @@ def misses_summary(table: pd.DataFrame) -> dict[str, Any]:
     At k = 1,000, of which the registered rules are; with .k10000, at the k of the chapter's question, without code.
     """
     shares = table.assign(early=100 * table["early"], removed=100 * table["removed"])
-    at, far = shares[shares["k"] == 1_000], shares[(shares["k"] == 10_000) & (shares["dataset"] != "humaneval")]
-    code, others = at[at["dataset"] == "humaneval"].iloc[0], at.loc[at["dataset"] != "humaneval", "removed"]
+    near, far = shares[shares["k"] == 1_000], shares[(shares["k"] == 10_000) & (shares["dataset"] != "humaneval")]
+    is_code = near["dataset"] == "humaneval"
+    code, others = near[is_code].iloc[0], near.loc[~is_code, "removed"]
     values = {
-        "real.texts": len(at),
-        "real.tokens": int(at["tokens"].sum()),
-        "real.rare_refuted": int((at["p_more"] < 0.05).sum()),
-        "real.first_refuted": int((at["p_fewer"] < 0.05).sum()),
+        "real.texts": len(near),
+        "real.tokens": int(near["tokens"].sum()),
+        "real.rare_refuted": int((near["p_more"] < 0.05).sum()),
+        "real.first_refuted": int((near["p_fewer"] < 0.05).sum()),
         "real.removed.humaneval": code["removed"],
         "real.removed.others.most": others.max(),
     }
@@ -354,23 +355,23 @@ def misses_table(table: pd.DataFrame) -> dict[str, Any]:
 
 def windows_summary(table: pd.DataFrame, n: int = 10) -> dict[str, Any]:
     """Summarise `window_ratios` at one length for chapter 7."""
-    at = table[table["n"] == n]
-    whole = at[at["kind"] == WHOLE]
-    tokens = {text: tokens_of("B", text) for text in whole["dataset"].unique()}
+    at_length = table[table["n"] == n]
+    as_they_are = at_length[at_length["kind"] == WHOLE]
+    tokens = {text: tokens_of("B", text) for text in as_they_are["dataset"].unique()}
     sizes = pd.DataFrame([(text, len(rows), rows["document"].nunique()) for text, rows in tokens.items()])
     sizes.columns = pd.Index(["dataset", "tokens", "documents"])
     values = keyed("real.tokens.{dataset}", sizes, "tokens") | keyed("real.documents.{dataset}", sizes, "documents")
-    first = whole[whole["k"] == 1]
+    first = as_they_are[as_they_are["k"] == 1]
     values |= keyed("real.ratio.whole.{dataset}.k1", first, "ratio")
     values |= keyed("real.low.whole.{dataset}.k1", first, "low") | keyed("real.high.whole.{dataset}.k1", first, "high")
-    with_interval = at[at["kind"].isin((NEW, MATCHED)) & at["low"].notna()]
+    with_interval = at_length[at_length["kind"].isin((NEW, MATCHED)) & at_length["low"].notna()]
     registered, matched = with_interval[with_interval["kind"] == NEW], with_interval[with_interval["kind"] == MATCHED]
     explained = 100 * matched["explained"]
     hit, new = (tokens["auslegal"]["rank"] == 1).to_numpy(), ~tokens["auslegal"]["repeated"].to_numpy()
     rates = 100 * np.exp(log_rate_within(hit, tokens["auslegal"], new)[0])
-    refuted = at["p_explained"] < 0.05
+    refuted = at_length["p_explained"] < 0.05
     return values | {
-        "real.cells": len(whole),
+        "real.cells": len(as_they_are),
         "real.new.cells": len(registered),
         "real.new.below": int((registered["high"] < 1).sum()),
         "real.new.above": int((registered["low"] > 1).sum()),
@@ -382,32 +383,32 @@ def windows_summary(table: pd.DataFrame, n: int = 10) -> dict[str, Any]:
         "real.explained.most": explained.max(),
         "real.rate.new": rates[0],
         "real.rate.windows": rates[LENGTHS.index(n)],
-        "real.documents_refuted": int(refuted[at["kind"] == DOCUMENTS].sum()),
-        "real.blocks_refuted": int(refuted[at["kind"] == BLOCKS].sum()),
+        "real.documents_refuted": int(refuted[at_length["kind"] == DOCUMENTS].sum()),
+        "real.blocks_refuted": int(refuted[at_length["kind"] == BLOCKS].sum()),
     }
 
 
 def windows_figure(table: pd.DataFrame, *, n: int = 10) -> dict[str, Any]:
     """Plot `window_ratios` at one length: a panel for each text, a row for each kind, a colour for each k."""
-    at, kinds = table[table["n"] == n], [WHOLE, BLOCKS, DOCUMENTS, NEW, MATCHED]
-    colours = shades(at["k"].unique())
-    ends = 0.95 * at["low"].min(), 1.05 * at["high"].max()
+    at_length, kinds = table[table["n"] == n], [WHOLE, BLOCKS, DOCUMENTS, NEW, MATCHED]
+    colours = shades(at_length["k"].unique())
+    limits = 0.95 * at_length["low"].min(), 1.05 * at_length["high"].max()
 
     def draw(ax: Axes, text: str) -> None:
         ax.axvline(1, color=INK, lw=0.8, ls=(0, (5, 3)))
         for place, k in enumerate(colours):
-            rows = at[(at["dataset"] == text) & (at["k"] == k)]
+            rows = at_length[(at_length["dataset"] == text) & (at_length["k"] == k)]
             y = rows["kind"].map(kinds.index) + 0.24 * (place - (len(colours) - 1) / 2)
             ax.hlines(y, rows["low"], rows["high"], color=colours[k], lw=1.2)
             ax.plot(rows["ratio"], y, "o", color=colours[k], ms=5, mew=0)
         name_rows(ax, [re.sub(" (?=within|by)", "\n", kind) for kind in kinds])
-        ax.set_xlim(*ends)
+        ax.set_xlim(*limits)
         ax.set_xlabel(f"ratio at N = {n} (1: independent)")
         ax.set_title(dataset_label(text))
         legend_below(ax, {name: style._replace(marker="o") for name, style in numbered(colours, "k").items()})
 
     return {
-        "figure": Panels(dataset_order(at["dataset"]), draw, size=(4.6, 3.2)),
+        "figure": Panels(dataset_order(at_length["dataset"]), draw, size=(4.6, 3.2)),
         "alt": "Ratios below 1 that rise towards 1 once ranks are shuffled within documents, or where nothing repeats",
         "data": table,
     }
@@ -447,8 +448,8 @@ def fits_table(table: pd.DataFrame) -> dict[str, Any]:
         index="dataset", columns="distribution", values="behind", dropna=False
     )
     likeliest_first = reversed(FAMILIES.items())  # on a phone the first columns are seen
-    columns: Columns = {"dataset": "Text", **{name: (each.label, "{:.4f}") for name, each in likeliest_first}}
-    return shown(wide.reset_index(), columns, data=table)
+    likelihoods: Columns = {name: (kind.label, "{:.4f}") for name, kind in likeliest_first}
+    return shown(wide.reset_index(), {"dataset": "Text", **likelihoods}, data=table)
 
 
 def positions_summary(slopes: pd.DataFrame) -> dict[str, Any]:

@@ -124,8 +124,8 @@ class Read:
             [[token, float(f"{p:.4g}")] for token, p in zip(tokens, shares, strict=True)]
             for tokens, shares in zip(ids.tolist(), highest.tolist(), strict=True)
         ]
-        costs = [*(round(each, 5) for each in nll), None]
-        return [list(each) for each in zip([*ranks, None], costs, tops, strict=True)]
+        costs = [*(round(cost, 5) for cost in nll), None]
+        return [list(prediction) for prediction in zip([*ranks, None], costs, tops, strict=True)]
 
 
 @cache
@@ -157,10 +157,10 @@ def read_text(text: str, models: Sequence[Shipped]) -> list[Read]:
 def count_models(readings: Sequence[Read], weights: Mapping[str, int]) -> dict[str, float | int]:
     """Count the models; give S of the smallest and the largest ticked at first, and the MB of weights."""
     chosen = at_first(readings)
-    first = [weights[each.rung.name] for each in chosen]
+    first = [weights[reading.rung.name] for reading in chosen]
     return {
         "models": len(readings),
-        **{f"size.{name}": each.size for name, each in (("smaller", chosen[0]), ("larger", chosen[-1]))},
+        **{f"size.{name}": reading.size for name, reading in (("smaller", chosen[0]), ("larger", chosen[-1]))},
         # to a tenth: versions of zlib may pack a little tighter
         "megabytes.first": round(sum(first) / 1e6, 1),
     }
@@ -168,13 +168,13 @@ def count_models(readings: Sequence[Read], weights: Mapping[str, int]) -> dict[s
 
 def at_first(readings: Sequence[Read]) -> list[Read]:
     """Select the models that a page has ticked at first."""
-    return [each for each in readings if each.rung.label in FIRST] or list(readings[: len(FIRST)])
+    return [reading for reading in readings if reading.rung.label in FIRST] or list(readings[: len(FIRST)])
 
 
 def top_shares(readings: Sequence[Read]) -> dict[str, float]:
     """Compute RBP_1 of the smallest and the largest model ticked at first."""
-    ends = {"smaller": at_first(readings)[0], "larger": at_first(readings)[-1]}
-    return {f"rbp1.{name}": float(metric.rbp(np.asarray(read.ranks()[0]), 1)) for name, read in ends.items()}
+    extremes = {"smaller": at_first(readings)[0], "larger": at_first(readings)[-1]}
+    return {f"rbp1.{name}": float(metric.rbp(np.asarray(read.ranks()[0]), 1)) for name, read in extremes.items()}
 
 
 # What the browser gets
@@ -242,17 +242,17 @@ def sentence(text: str, readings: Sequence[Read], weights: Mapping[str, int], fo
     text: at first; readings: it as each model reads it; weights: the bytes of each model's script;
     folder: where these lie, relative to the page.
     """
-    chosen = {each.rung.label for each in at_first(readings)}
+    chosen = {reading.rung.label for reading in at_first(readings)}
     models = [
         {
-            "name": each.rung.name,
-            "label": each.rung.label,
-            "size": each.size,
-            "file": each.rung.script,
-            "bytes": weights[each.rung.name],
-            "chosen": each.rung.label in chosen,
+            "name": reading.rung.name,
+            "label": reading.rung.label,
+            "size": reading.size,
+            "file": reading.rung.script,
+            "bytes": weights[reading.rung.name],
+            "chosen": reading.rung.label in chosen,
         }
-        for each in readings
+        for reading in readings
     ]
     gained = np.divide(readings[0].ranks()[0], readings[-1].ranks()[0])  # the token to open with: where size helps most
     data = {
@@ -260,7 +260,7 @@ def sentence(text: str, readings: Sequence[Read], weights: Mapping[str, int], fo
         "models": models,
         "folder": folder,
         "text": text,
-        "first": {each.rung.name: each.predictions() for each in readings},
+        "first": {reading.rung.name: reading.predictions() for reading in readings},
         "at": 1 + int(np.argmax(gained)),
         "limit": readings[0].rung.context,
         "characters": LONGEST,
@@ -294,7 +294,9 @@ def ranked_words(sentence: Mapping[str, Any]) -> str:
     opened = max(tokens[FIRST_TOKENS:] or tokens, key=lambda token: token["rank"])
     for token in tokens:
         text, rank, expected = token["text"], token["rank"], token["expected"]
-        rows = [_candidate(place, each, p, right=place == rank) for place, (each, p) in enumerate(expected, 1)]
+        rows = [
+            _candidate(place, token_text, p, right=place == rank) for place, (token_text, p) in enumerate(expected, 1)
+        ]
         if rank > len(expected):
             rows.append(_candidate(rank, text, float(np.exp(-token["nll"])), right=True))
         colour, chosen = shade(rank), " checked" * (token is opened)
@@ -427,9 +429,7 @@ def _probabilities(p_truth: npt.ArrayLike, vocabulary: int) -> Reals:
 
 def figure_1() -> dict[str, Any]:
     """Redraw the paper's figure 1: bars of probability, the most probable first."""
-    rows = [
-        (name, *each, i == 0) for name, ps in FIGURE_1.items() for i, each in enumerate(zip(CITIES, ps, strict=True))
-    ]
+    rows = [(name, *bar, i == 0) for name, ps in FIGURE_1.items() for i, bar in enumerate(zip(CITIES, ps, strict=True))]
     tokens = pd.DataFrame(rows, columns=["panel", "token", "probability", "truth"])
 
     def draw(ax: Axes, panel: str) -> None:
@@ -464,8 +464,8 @@ def equal_cross_entropy(seed: int, vocabulary: int, rule: metric.TieRule) -> dic
     """
     p, ks = np.random.default_rng(seed).uniform(0.02, 0.98, 1000), np.array([1, 2, 3, 5, 7, 10, 15, 20])
     built = {"even": even(p, max(vocabulary, 100)), "crowded": crowded(p, max(vocabulary, 100))}
-    ranks = {name: ranks_of(each, np.zeros(p.size, dtype=int), rule) for name, each in built.items()}
-    first, second = (metric.cross_entropy(each[:, 0]) for each in built.values())
+    ranks = {name: ranks_of(probabilities, np.zeros(p.size, dtype=int), rule) for name, probabilities in built.items()}
+    first, second = (metric.cross_entropy(probabilities[:, 0]) for probabilities in built.values())
     rows = [pd.DataFrame({"line": name, "k": ks, "rbp": metric.rbp(rank, ks)}) for name, rank in ranks.items()]
     shares = {f"rbp1.{name}": float(metric.rbp(rank, 1)) for name, rank in ranks.items()}
     return shares | {"cross_entropy": first, "difference": first - second, "tokens": p.size, "curves": pd.concat(rows)}
@@ -482,7 +482,7 @@ def by_temperature(
     entropy = {t: metric.cross_entropy(p_truth(scores, truth, t)) for t in temperatures}
     heated = {t: ranks_of(scores / t, truth, rule) for t in temperatures}
     rows = [(f"k = {k}", t, metric.rbp(r, k), np.nan) for k in dict.fromkeys(ks) for t, r in heated.items()]
-    rows += [(" ", t, np.nan, each) for t, each in entropy.items()]
+    rows += [(" ", t, np.nan, nats) for t, nats in entropy.items()]
     table = pd.DataFrame(rows, columns=["line", "T", "rbp", "cross_entropy"])
     return {"cross_entropy.lowest": min(entropy.values()), "curves": table}
 

@@ -121,16 +121,16 @@ def snapshot_statistics(fits: pd.DataFrame, changes: pd.DataFrame, late: int) ->
     """
     steps = sorted(int(step) for step in changes["step"].unique())
     named = {"early": steps[0], "earlier": steps[min(1, len(steps) - 1)], "between": steps[-1]}
-    at = fits.set_index("step")
+    by_step = fits.set_index("step")
     values: dict[str, Any] = {f"step.{name}": step for name, step in named.items()}
-    values |= {"step.late": late, "r_squared.early": at["r_squared"][named["early"]]}
-    values |= {"alpha.early": at["alpha"][named["early"]], "alpha.late": at["alpha"][late]}
+    values |= {"step.late": late, "r_squared.early": by_step["r_squared"][named["early"]]}
+    values |= {"alpha.early": by_step["alpha"][named["early"]], "alpha.late": by_step["alpha"][late]}
     rows = {(row["models"], row["step"]): row for row in changes.to_dict("records")}
-    whole, large, largest = ABOVE
-    for name, group, step in (("", whole, "early"), ("large.earlier.", large, "earlier"), ("large.", large, "between")):
+    every, large, largest = ABOVE
+    for name, group, step in (("", every, "early"), ("large.earlier.", large, "earlier"), ("large.", large, "between")):
         if row := rows.get((group, named[step])):
-            ends = {"change": "change", "change_low": "low", "change_high": "high"}
-            values |= {f"{name}{key}": row[column] for key, column in ends.items()}
+            columns = {"change": "change", "change_low": "low", "change_high": "high"}
+            values |= {f"{name}{key}": row[column] for key, column in columns.items()}
     if row := rows.get((largest, named["early"])):
         values |= {f"largest.{name}": row[name] for name in ("alpha", "alpha_low", "alpha_high")}
     return values
@@ -148,14 +148,14 @@ def snapshot_panels(snapshots: pd.DataFrame, fits: pd.DataFrame, steps: Sequence
     colours = shades(step for step in steps if step in laws.index)
 
     def lines(ax: Axes) -> None:
-        ends = {}
+        labels = {}
         for step, colour in colours.items():
             points, law = succeeding[succeeding["step"] == step].sort_values("size"), laws.loc[step]
             size = points["size"].to_numpy(float)
             line = law["prefactor"] * size ** -law["alpha"]
             ax.plot(size, line, color=colour, lw=1.3)
             ax.plot(size, -np.log(points["accuracy"].to_numpy(float)), "o", color=colour, ms=4.5, mew=0)
-            ends[f"{step:,}"] = (float(size[-1]), float(line[-1]), colour)
+            labels[f"{step:,}"] = (float(size[-1]), float(line[-1]), colour)
         ax.set_xscale("log")
         ax.set_yscale("log")
         log_axis(ax, "x", plain=False)
@@ -163,7 +163,7 @@ def snapshot_panels(snapshots: pd.DataFrame, fits: pd.DataFrame, steps: Sequence
         ax.set_xlabel(LABELS["size"])
         ax.set_ylabel("−ln accuracy (LAMBADA)")
         ax.set_title(_LAWS)
-        label_line_ends(ax, ends)
+        label_line_ends(ax, labels)
 
     def over_training(ax: Axes) -> None:
         late = laws[laws.index >= 1000]
@@ -207,14 +207,14 @@ def fit_without_sweeps(table: pd.DataFrame) -> pd.DataFrame:
     by_sweep (see `missed_elsewhere`); and two local exponents in S of y at the geometric means of S and D: at_d, at
     fixed D, and at_ratio, along constant tokens per parameter.
     """
-    at = (_middle(table["size"]), _middle(table["training_tokens"]))
+    middle = (_middle(table["size"]), _middle(table["training_tokens"]))
     rows = []
     for measure, form in product(MEASURES, OF_BOTH):
         points = table.assign(value=table[measure])
         law, missed = fit_surface(points, form), 100 * missed_elsewhere(points, "sweep", form)
         rows.append(
             {"measure": measure, "form": form, "missed": missed.sum(), "by_sweep": tuple(missed)}
-            | {"at_d": law.exponent(*at).item(), "at_ratio": law.exponent(*at, 1.0).item()}
+            | {"at_d": law.exponent(*middle).item(), "at_ratio": law.exponent(*middle, 1.0).item()}
         )
     return pd.DataFrame(rows)
 
@@ -236,9 +236,9 @@ def sweep_statistics(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
         missed, by_sweep = rows["missed"][measure], rows["by_sweep"][measure]
         values["llama.sum_closest"] += int(missed[ADDITIVE] == missed.min())
         ratio = np.log(np.array(by_sweep[ADDITIVE]) / np.array(by_sweep[KAPLAN])) / 2
-        ends = student(ratio.mean(), ratio.var(ddof=1) / len(ratio), len(ratio) - 1, level=level)
+        log_interval = student(ratio.mean(), ratio.var(ddof=1) / len(ratio), len(ratio) - 1, level=level)
         names = (f"llama.{measure}.{name}" for name in ("ratio", "ratio_low", "ratio_high"))
-        values |= dict(zip(names, map(float, np.exp(ends)), strict=True)) | {"llama.sweeps": len(ratio)}
+        values |= dict(zip(names, map(float, np.exp(log_interval)), strict=True)) | {"llama.sweeps": len(ratio)}
     return values
 
 
@@ -286,11 +286,11 @@ def separability_tests(
                 cut = f_distribution.ppf(level, added.df_num, added.df_den)
                 y_grid = grid.to_numpy(dtype=float)
                 off = {"sum": left_of_two(y_grid) / y_grid, "product": left_of_two(np.log(y_grid))}
-                spread = [np.log(each.astype(float)) for each in seeds]
-                scatter = sum(((each - each.mean()) ** 2).sum() for each in spread) / added.df_den
+                spread = [np.log(repeats.astype(float)) for repeats in seeds]
+                scatter = sum(((logarithms - logarithms.mean()) ** 2).sum() for logarithms in spread) / added.df_den
                 rows.append(
                     {"family": family, **cell, "p_sum": added.p, "p_product": multiplied.p, "times_sum": added.f / cut}
-                    | {f"off_{name}": 100 * np.sqrt((each**2).mean()) for name, each in off.items()}
+                    | {f"off_{name}": 100 * np.sqrt((residuals**2).mean()) for name, residuals in off.items()}
                     | {"off_seeds": 100 * np.sqrt(scatter)}
                     | {"power": best.estimate, "low": best.low, "high": best.high, "p_power": best.p}
                     | {"df_num": added.df_num, "df_den": added.df_den}
@@ -401,8 +401,8 @@ def count_bends(table: pd.DataFrame) -> pd.DataFrame:
     significant = table["alarm_holm"]
     marked = table.assign(up=up, down=~up, significantly_up=up & significant, significantly_down=~up & significant)
     counts = {name: (name, "sum") for name in ("down", "significantly_down", "up", "significantly_up")}
-    ends = {"low": ("coefficient", "min"), "high": ("coefficient", "max")}
-    return marked.groupby("training_tokens").agg(lines=("n", "size"), **counts, **ends).reset_index()
+    extremes = {"low": ("coefficient", "min"), "high": ("coefficient", "max")}
+    return marked.groupby("training_tokens").agg(lines=("n", "size"), **counts, **extremes).reset_index()
 
 
 # ── The exponent in S at each D
@@ -422,8 +422,8 @@ def group_by_budget(texts: Sequence[Counts], ks: Sequence[int], family: str = TR
         budgets = models.budgets(family)
         common = models.models.groupby("size")["budget"].transform("nunique") == len(budgets)
         if (sizes := models.models.loc[common, "size"].nunique()) < 3:
-            what = f"{sizes} sizes were trained at every budget of {family} on {text.dataset}"
-            raise FitError(what, "the ladder", "A law needs three. Train more: rbp ladder train --family.")
+            fault = f"{sizes} sizes were trained at every budget of {family} on {text.dataset}"
+            raise FitError(fault, "the ladder", "A law needs three. Train more: rbp ladder train --family.")
         left = models.keep(common).left_out()
         lines[text.dataset] = {b: left.keep(left.counts.models["budget"] == b) for b in budgets}
     return lines
@@ -468,9 +468,9 @@ def ratio_exponents(lines: BudgetLines, per_parameter: float, *, level: float = 
         tokens = per_parameter * sizes
         inside = (tokens >= budgets[0]) & (tokens <= budgets[-1])
         if inside.sum() < 3:
-            what = f"{inside.sum()} sizes have a budget of {per_parameter:g} tokens for each parameter"
+            fault = f"{inside.sum()} sizes have a budget of {per_parameter:g} tokens for each parameter"
             near = np.sqrt(budgets[0] * budgets[-1]) / np.median(sizes)
-            raise ParameterError(what, "per_parameter", f"Three are needed; try about {near:.0f}.")
+            raise ParameterError(fault, "per_parameter", f"Three are needed; try about {near:.0f}.")
         # the weight of each budget at each size, [budgets, sizes]: the corners of the interpolation
         place = np.log(tokens[inside])
         weights = np.array([np.interp(place, np.log(budgets), unit) for unit in np.eye(len(budgets))])

@@ -176,8 +176,8 @@ def compare_best_law(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFram
     rows = []
     for i, law in enumerate(wide.columns):
         if i != first:
-            ends = interval(means[:, first] - means[:, i], len(wide) - 1, level=level)
-            rows.append((str(wide.columns[first]), str(law), *map(float, ends)))
+            difference_interval = interval(means[:, first] - means[:, i], len(wide) - 1, level=level)
+            rows.append((str(wide.columns[first]), str(law), *map(float, difference_interval)))
     return pd.DataFrame(rows, columns=["law", "than", "difference", "low", "high"])
 
 
@@ -286,9 +286,9 @@ def error_panels(scores: pd.DataFrame, guess: pd.DataFrame) -> Panels:
     most = rows.groupby(["law", "training_tokens"])["away"].quantile(0.9).max()
 
     def draw(ax: Axes, tokens: int) -> None:
-        at = rows[rows["training_tokens"] == tokens]
+        errors = rows[rows["training_tokens"] == tokens]
         for y, law in enumerate(names):
-            law_rows = at[at["law"] == law]
+            law_rows = errors[errors["law"] == law]
             quantiles = law_rows["away"].quantile([0.1, 0.25, 0.75, 0.9])
             colour = _GUESSED if law == GUESS else _LAW
             ax.hlines(y, quantiles[0.1], quantiles[0.9], color=colour, lw=1.5)

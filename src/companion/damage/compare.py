@@ -129,14 +129,14 @@ def offsets(curves: Sequence[Curve], reference: str, rung: str, *, tempered: boo
     Shape (draws, 1 + D, thresholds); the reference itself has zeros. Paths that do not reach that level in all draws
     are left out. Raises KeyError where the rung is not there.
     """
-    base = next((one for one in curves if one.path == reference and rung in one.names), None)
+    base = next((curve for curve in curves if curve.path == reference and rung in curve.names), None)
     if base is None:
         raise KeyError(rung)
     place = base.names.index(rung)
     level, y0 = (base.tempered if tempered else base.x)[:, place], base.y[:, place]
     y0 = np.where(np.isfinite(y0), y0, np.nan)
     offsets: dict[str, Reals] = {}
-    for path in dict.fromkeys(one.path for one in curves):
+    for path in dict.fromkeys(curve.path for curve in curves):
         draws = [curve for curve in curves if curve.path == path]
         y = y0[None] if path == reference else at_level(draws, level, tempered=tempered)
         if y is not None:
@@ -146,7 +146,7 @@ def offsets(curves: Sequence[Curve], reference: str, rung: str, *, tempered: boo
 
 def spread(offsets: dict[str, Reals], left_out: Sequence[str] = ()) -> Reals:
     """Return the standard deviation over paths of their offsets, draws averaged: shape (1 + D, thresholds)."""
-    means = [each.mean(axis=0) for path, each in offsets.items() if path not in left_out]
+    means = [draws.mean(axis=0) for path, draws in offsets.items() if path not in left_out]
     deviation: Reals = np.std(means, axis=0)
     return deviation
 
@@ -160,11 +160,13 @@ def offset_table(
     draws; NaN for one), apart (the interval leaves out 0).
     """
     rows: list[tuple[Any, ...]] = []
-    for path, each in offsets.items():
-        estimate, low, high = interval(each.mean(axis=0), df, level=level)
-        by_draw = each[:, 0].std(axis=0, ddof=1) if len(each) > 1 else np.full(len(thresholds), np.nan)
-        ends = zip(thresholds, *(100 * np.expm1(v) for v in (estimate, low, high, by_draw)), low, high, strict=True)
-        rows += [(path, k, *v, bool(a > 0 or b < 0)) for k, *v, a, b in ends]
+    for path, draws in offsets.items():
+        estimate, low, high = interval(draws.mean(axis=0), df, level=level)
+        by_draw = draws[:, 0].std(axis=0, ddof=1) if len(draws) > 1 else np.full(len(thresholds), np.nan)
+        values_by_k = zip(
+            thresholds, *(100 * np.expm1(v) for v in (estimate, low, high, by_draw)), low, high, strict=True
+        )
+        rows += [(path, k, *v, bool(a > 0 or b < 0)) for k, *v, a, b in values_by_k]
     return pd.DataFrame(rows, columns=["path", "k", "offset", "low", "high", "draws", "apart"])
 
 
@@ -175,7 +177,7 @@ def spread_table(values: Reals, thresholds: Sequence[int], df: float, *, level: 
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(values)
-        estimate, low, high = (100 * np.expm1(np.exp(each)) for each in interval(logs, df, level=level))
+        estimate, low, high = (100 * np.expm1(np.exp(logarithm)) for logarithm in interval(logs, df, level=level))
         least = int(np.nanargmin(values[0]))
         larger = interval(logs - logs[:, [least]], df, level=level).low > 0
     table = pd.DataFrame({"k": thresholds, "spread": estimate, "low": low, "high": high, "least": ~larger})
@@ -235,22 +237,22 @@ class Worse:
     @cached_property
     def curves(self) -> list[Curve]:
         """Return all paths, a curve for each draw."""
-        whole, curves = self.sums[self.sums["path"] == WHOLE], []
+        undamaged, curves = self.sums[self.sums["path"] == WHOLE], []
         path: Any
         for (path, _), sums in self.sums[self.sums["path"] != WHOLE].groupby(["path", "draw"], sort=False):
             steps: list[Any] = sorted(sums.groupby(["step", "model"]), key=lambda part: part[1]["nll_1.0"].sum())
             names = [Path(model).name if path == SMALLER else f"{step:g}" for (step, model), _ in steps]
-            curves.append(self._curve(path, [self.model, *names], [whole, *(part for _, part in steps)]))
+            curves.append(self._curve(path, [self.model, *names], [undamaged, *(part for _, part in steps)]))
         return curves
 
     def _curve(self, path: str, names: Sequence[str], parts: Sequence[pd.DataFrame]) -> Curve:
         sums = [part.set_index("document").sort_index() for part in parts]
-        if any(not one["tokens"].equals(sums[0]["tokens"]) for one in sums):
+        if any(not part["tokens"].equals(sums[0]["tokens"]) for part in sums):
             raise DataError("its steps are of other tokens", f"{self.model} on {self.dataset}", "Measure it again.")
         tokens = sums[0]["tokens"].to_numpy()
-        hits = np.stack([one[[f"hits_{k}" for k in self.thresholds]].to_numpy() for one in sums], axis=1)
-        nll = np.stack([one["nll_1.0"].to_numpy() for one in sums], axis=1)
-        pairs = [_by_temperature(one) for one in sums]
+        hits = np.stack([part[[f"hits_{k}" for k in self.thresholds]].to_numpy() for part in sums], axis=1)
+        nll = np.stack([part["nll_1.0"].to_numpy() for part in sums], axis=1)
+        pairs = [_by_temperature(part) for part in sums]
         least = [best_temperature(without_each(v), without_each(s), TEMPERATURES)[1] for v, s in pairs]
         tempered = np.stack(least, axis=1) / without_each(tokens)[:, None]
         return make_curve(path, names, tokens, hits, nll, tempered)
@@ -262,11 +264,11 @@ class Worse:
 
     def smaller(self) -> list[str]:
         """Return the models whose cross-entropies are levels, the largest first."""
-        return [name for one in self.curves if one.path == SMALLER for name in one.names[1:]]
+        return [name for curve in self.curves if curve.path == SMALLER for name in curve.names[1:]]
 
 
 def _by_temperature(sums: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    nll, slope = (sums[[f"{what}_{t}" for t in TEMPERATURES]].to_numpy(np.float64) for what in ("nll", "slope"))
+    nll, slope = (sums[[f"{column}_{t}" for t in TEMPERATURES]].to_numpy(np.float64) for column in ("nll", "slope"))
     return nll, slope
 
 

@@ -98,17 +98,17 @@ def readings(rows: Sequence[Row], step: Step) -> list[Reading]:
     """Return what a model reads at a step, in the order of the rows' scored tokens."""
     if step.path == "context":
         before = int(step.step)
-        at, last = ((row, s) for row in rows for s in row.scored), np.array([before - 1])
-        return [Reading(row.document, row.ids[s - before : s], last, row.ids[s : s + 1]) for row, s in at]
-    whole = [Reading(row.document, row.ids[:-1], row.scored - 1, row.ids[row.scored]) for row in rows]
+        scored, last = ((row, s) for row in rows for s in row.scored), np.array([before - 1])
+        return [Reading(row.document, row.ids[s - before : s], last, row.ids[s : s + 1]) for row, s in scored]
+    undamaged = [Reading(row.document, row.ids[:-1], row.scored - 1, row.ids[row.scored]) for row in rows]
     if step.path != "replaced":
-        return whole
+        return undamaged
     draw, pool = np.random.default_rng(step.seed), np.concatenate([row.ids[row.scored] for row in rows])
 
     def other(ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return np.where(draw.random(len(ids)) < step.step, draw.choice(pool, len(ids)), ids)
 
-    return [Reading(each.document, other(each.ids), each.places, each.targets) for each in whole]
+    return [Reading(reading.document, other(reading.ids), reading.places, reading.targets) for reading in undamaged]
 
 
 @contextmanager
@@ -155,7 +155,7 @@ def matrices(model: nn.Module) -> list[nn.Parameter]:
     output = getattr(model, "get_output_embeddings", lambda: None)()
     apart += [output] if isinstance(output, nn.Module) else []
     left_out = {id(parameter) for module in apart for parameter in module.parameters()}
-    return [each for each in model.parameters() if each.ndim > 1 and id(each) not in left_out]
+    return [weights for weights in model.parameters() if weights.ndim > 1 and id(weights) not in left_out]
 
 
 def rounded(weights: torch.Tensor, bits: int) -> torch.Tensor:
@@ -183,8 +183,8 @@ def _layers(language: LanguageModel) -> tuple[nn.Module, str, nn.ModuleList]:
         if isinstance(layers, nn.ModuleList) and len(layers) == depth:
             parent, _, name = path.rpartition(".")
             return backbone.get_submodule(parent), name, layers
-    what = f"{language.model.config.model_type} has no list of its layers"
-    raise ParameterError(what, f"{language.name}, --paths depth", "Leave out depth.")
+    fault = f"{language.model.config.model_type} has no list of its layers"
+    raise ParameterError(fault, f"{language.name}, --paths depth", "Leave out depth.")
 
 
 class Growing:
@@ -244,13 +244,13 @@ def run(
         longest = longest_input(files.config)
         length = window_length([files.config]) if length is None else length
         if length < 2 * CONTEXTS[-1] or (longest is not None and length > longest):
-            what = f"windows of {length} tokens are too short, or more than the model reads"
-            raise ParameterError(what, "--length", f"Give {2 * CONTEXTS[-1]} to {longest or 'any number of'} tokens.")
+            fault = f"windows of {length} tokens are too short, or more than the model reads"
+            raise ParameterError(fault, "--length", f"Give {2 * CONTEXTS[-1]} to {longest or 'any number of'} tokens.")
         rows = scored_rows(corpus, tokenizer, length, tokens)
         for other in smaller:
             if other.tokenizer_fingerprint(load_tokenizer(other)) != files.tokenizer_fingerprint(tokenizer):
-                what = "it has another tokenizer, so it would be asked for other tokens"
-                raise ParameterError(what, other.name, f"Give models with the tokenizer of {files.name}.")
+                fault = "it has another tokenizer, so it would be asked for other tokens"
+                raise ParameterError(fault, other.name, f"Give models with the tokenizer of {files.name}.")
         key = {
             "weights": weights,
             "tokenizer": files.tokenizer_fingerprint(tokenizer),
@@ -264,8 +264,8 @@ def run(
         place = find_place(out, f"{Path(files.label).name}-{corpus.name}", key)
         with place.lock():
             ranker = checked_ranker(language, rows)
-            about = {"model": files.label, "dataset": corpus.name, **circumstances(ranker)}
-            store = Growing(place.folder, {"key": key, "about": about})
+            description = {"model": files.label, "dataset": corpus.name, **circumstances(ranker)}
+            store = Growing(place.folder, {"key": key, "about": description})
             measure_steps(store, ranker, rows, todo, files.label, weights)
             for other in smaller:
                 with other.unchanged():
@@ -284,17 +284,17 @@ def scored_rows(corpus: Corpus, tokenizer: Any, length: int, tokens: int) -> lis
         scored = row.scored[row.scored >= CONTEXTS[-1]]
         if len(scored):
             by_document.setdefault(row.document, []).append(Row(row.document, row.start, row.ids, scored))
-    ends = {document: rows[-1].start + len(rows[-1].ids) for document, rows in by_document.items()}
+    document_ends = {document: rows[-1].start + len(rows[-1].ids) for document, rows in by_document.items()}
     chosen, count = list[Row](), 0
-    for document in sorted(ends, key=lambda each: (ends[each], each)):
+    for document in sorted(document_ends, key=lambda place: (document_ends[place], place)):
         if count >= tokens:
             break
-        if ends[document] >= length:
+        if document_ends[document] >= length:
             chosen += by_document[document]
             count += sum(len(row.scored) for row in by_document[document])
     if not chosen:
-        what = f"no document has a window of {length} tokens"
-        raise DataError(what, corpus.name, "Give longer documents, or a shorter --length.")
+        fault = f"no document has a window of {length} tokens"
+        raise DataError(fault, corpus.name, "Give longer documents, or a shorter --length.")
     return chosen
 
 
@@ -335,11 +335,11 @@ def measure_steps(
 def measured(ranker: Ranker, read: Sequence[Reading], step: Step = WHOLE_STEP) -> pd.DataFrame:
     """Compute the sums of `Paths` by document from the model's predictions at the places of each reading."""
     parts = list(_of_logits(ranker, read, step))
-    documents, values = (np.concatenate(each) for each in zip(*parts, strict=True))
+    documents, values = (np.concatenate(columns_of_part) for columns_of_part in zip(*parts, strict=True))
     names, place = np.unique(documents, return_inverse=True)
     sums = np.stack([np.bincount(place, column) for column in values.T])
     columns = ["tokens", *(f"hits_{k}" for k in THRESHOLDS)]
-    columns += [f"{what}_{t}" for t in TEMPERATURES for what in ("nll", "slope")]
+    columns += [f"{column}_{t}" for t in TEMPERATURES for column in ("nll", "slope")]
     table = pd.DataFrame(dict(zip(columns, sums, strict=True))).astype(np.float32)
     counts = {name: np.int32 for name in columns if name == "tokens" or name.startswith("hits")}
     return table.astype(counts).assign(document=names.astype(np.int32))
@@ -372,7 +372,7 @@ def _columns(logits: torch.Tensor, target: torch.Tensor) -> npt.NDArray[np.float
     columns = [torch.ones_like(truth), *((rank <= k).double() for k in THRESHOLDS)]
     weights, product = torch.empty_like(lower), torch.empty_like(lower)
     sums: dict[float, tuple[torch.Tensor, torch.Tensor]] = {}
-    for temperature in (each for each in TEMPERATURES if 2 * each not in TEMPERATURES):
+    for temperature in (start for start in TEMPERATURES if 2 * start not in TEMPERATURES):
         torch.div(lower, temperature, out=weights).exp_()
         while temperature in TEMPERATURES:  # exponentials take longest: at half the temperature they are squares
             mean = torch.mul(weights, lower, out=product).sum(1)
@@ -398,7 +398,7 @@ def _outputs(
     ranker: Ranker, read: Sequence[Reading]
 ) -> Iterator[tuple[torch.Tensor, npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
     """Yield what is ranked [t, …], its targets and documents [t]: readings of one length together, none padded."""
-    lengths = np.array([len(each.ids) for each in read])
+    lengths = np.array([len(reading.ids) for reading in read])
     for length in np.unique(lengths):
         same, size = np.flatnonzero(lengths == length), max(1, _READ // int(length))
         for some in (same[first : first + size] for first in range(0, len(same), size)):

@@ -35,11 +35,11 @@ class _Published(Part):
         pairs = compare_readings(every)
         if not pairs["ok"].all():
             bad = pairs[~pairs["ok"]].iloc[0]
-            what = (
+            fault = (
                 f"{bad['first']} and {bad['second']} disagree on −ln RBP_{bad['k']} of {bad['model']} on "
                 f"{bad['dataset']}: {bad['first_value']:.8g} and {bad['second_value']:.8g}"
             )
-            raise DataError(what, label(folder), "Restore the files: git checkout -- data/published.")
+            raise DataError(fault, label(folder), "Restore the files: git checkout -- data/published.")
         ranks = every.drop_duplicates(["dataset", "model", "k"]).drop(columns="error")
         pythia = published.cross_entropy_vs_rbp1(folder)
         pythia = pythia[(pythia["kind"] == "empirical") & (pythia["metric"] == "cross_entropy")]

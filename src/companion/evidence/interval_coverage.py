@@ -92,8 +92,8 @@ def intervals(sums: Any, statistic: Statistic, times: Any, tokens: Any) -> Itera
     """
     count, totals, df = len(sums), times @ sums, degrees_of_freedom(tokens)
     without = np.real(statistic(without_each(sums) + 0j))
-    value, whole = without[0], sums.sum(axis=0, keepdims=True)
-    (error,) = linearized_error(sums, np.ones((1, count)), whole, statistic)
+    value, population = without[0], sums.sum(axis=0, keepdims=True)
+    (error,) = linearized_error(sums, np.ones((1, count)), population, statistic)
     sampled = np.real(statistic(totals + 0j))
     pivots = (sampled - value) / linearized_error(sums, times, totals, statistic)
     sampled, pivots = np.sort(sampled[np.isfinite(sampled)]), pivots[np.isfinite(pivots)]
@@ -102,9 +102,9 @@ def intervals(sums: Any, statistic: Statistic, times: Any, tokens: Any) -> Itera
     for level in LEVELS:
         tails = np.array([(1 - level) / 2, (1 + level) / 2])
         t, z = t_distribution.ppf(tails, df), norm.ppf(tails)
-        ends = np.quantile(sampled, tails)
-        yield "percentile", level, *ends
-        yield "basic", level, *(2 * value - ends[::-1])
+        quantiles = np.quantile(sampled, tails)
+        yield "percentile", level, *quantiles
+        yield "basic", level, *(2 * value - quantiles[::-1])
         yield "percentile, widened", level, *np.quantile(sampled, norm.cdf(t * np.sqrt(count / (count - 1))))
         yield "BCa", level, *np.quantile(sampled, norm.cdf(bias + (bias + z) / (1 - acceleration * (bias + z))))
         yield "bootstrap-t", level, *(value - np.quantile(pivots, tails[::-1]) * error)
@@ -136,8 +136,10 @@ def main() -> None:
     """Write data/ladder/coverage.csv."""
     tables = []
     for i, text in enumerate(counted(KS, families=["neox"])):
-        own = len(text.tokens)
-        for documents in sorted({n for n in DOCUMENTS if n <= own} | ({own} if own < DOCUMENTS[-1] else set())):
+        all_documents = len(text.tokens)
+        for documents in sorted(
+            {n for n in DOCUMENTS if n <= all_documents} | ({all_documents} if all_documents < DOCUMENTS[-1] else set())
+        ):
             tables.append(simulate(text, documents, texts=1000, draws=1000, seed=(0, i, documents)))
     write_file(LADDER / "coverage.csv", pd.concat(tables).round(4).to_csv(index=False))
 

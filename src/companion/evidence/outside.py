@@ -124,7 +124,7 @@ def read_image_models(path: Path, datasets: Iterable[str], remedy: str) -> pd.Da
     nested = pa.Check(lambda t: t["top1"] <= t["top5"], error="top1 is above top5")
     schema = pa.DataFrameSchema(columns, nested)
     table = checked(read_csv(path), schema, path, keys=["dataset", "model", "img_size"], remedy=remedy)
-    families = [image_family(*each) for each in zip(table["model"], table["img_size"], strict=True)]
+    families = [image_family(*model) for model in zip(table["model"], table["img_size"], strict=True)]
     return table.assign(family=families)
 
 
@@ -183,7 +183,7 @@ def tries(folder: Path | None = None) -> pd.DataFrame:
     counts as another model of another family; models that were not tried at all PROBLEMS, or solved none, are left out.
     The size is S, without embeddings.
     """
-    models = {each["name"]: each for each in published.models().to_dict("records")}
+    models = {row["name"]: row for row in published.models().to_dict("records")}
     rows = []
     for (model, trained), problems in problem_tries(folder).groupby(["model", "training_tokens"]):
         if len(problems) < PROBLEMS or not problems["correct"].any():
@@ -228,8 +228,8 @@ class _Outside(Part):
         return table
 
 
-def _named(what: str, read: Callable[[Path], pd.DataFrame]) -> Named:
-    return Named(what, lambda word, rule: _Outside(word, (FOLDER,), read))
+def _named(description: str, read: Callable[[Path], pd.DataFrame]) -> Named:
+    return Named(description, lambda word, rule: _Outside(word, (FOLDER,), read))
 
 
 SOURCES = {

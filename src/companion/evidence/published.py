@@ -132,8 +132,8 @@ def read_published(name: str, folder: Path | None = None) -> pd.DataFrame:
         listed = set(models(folder)["model"])
         for line, model in table["model"].items():
             if model not in listed:
-                what = f"unknown model {model!r}: models.csv does not list it"
-                raise DataError(what, f"{label(path)}, line {line}", remedy)
+                fault = f"unknown model {model!r}: models.csv does not list it"
+                raise DataError(fault, f"{label(path)}, line {line}", remedy)
     return table
 
 

@@ -130,7 +130,7 @@ def _others(folder: Path) -> list[str]:
     judgments = [row["text"] for row in read_rows(folder, "fca_judgments") if row["id"].startswith("fca/06_")]
     novels = sample_novels(folder, np.random.default_rng(SEED))[1]
     proposals = [row["text"] for row in read_rows(folder, "tech_proposals")]
-    return ["\n".join(each)[:SAMPLE] for each in (judgments, novels, proposals)]
+    return ["\n".join(texts_of_kind)[:SAMPLE] for texts_of_kind in (judgments, novels, proposals)]
 
 
 def _passage(text: str, place: int) -> str:
@@ -193,8 +193,8 @@ def make_worse(files: ModelFiles, corpus: Corpus, count: int, length: int, regis
         rows = [Row(row.document, row.start, row.ids, row.scored[row.scored >= BEFORE]) for row in plan.rows]
         ranker = checked_ranker(language, rows)
         key = {"weights": weights, "corpus": corpus.fingerprint, "length": length, "articles": count}
-        about = {"model": files.name, "dataset": corpus.name, **circumstances(ranker)}
-        growing = Growing(out, {"key": key, "about": about, "predictions": sha256(registered)})
+        description = {"model": files.name, "dataset": corpus.name, **circumstances(ranker)}
+        growing = Growing(out, {"key": key, "about": description, "predictions": sha256(registered)})
         measure_steps(growing, ranker, rows, steps(), files.name, weights, damaged, read_again)
         growing.join()
 
@@ -315,7 +315,7 @@ def rank_sentence(files: ModelFiles, text: str) -> dict[str, Any]:
                 "text": tokenizer.decode([token]),
                 "rank": int(counts.greater[i] + counts.equal[i]),
                 "nll": round(float(counts.nll[i]), 4),
-                "expected": [[tokenizer.decode([each]), round(p, 5)] for each, p in pairs],
+                "expected": [[tokenizer.decode([expected_token]), round(p, 5)] for expected_token, p in pairs],
             }
         )
     return {"model": MODEL.stem, "size": language.size, "tokens": tokens}

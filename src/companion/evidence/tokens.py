@@ -179,6 +179,6 @@ def _windows(rows: pd.DataFrame) -> int:
     most = recovery.DOCUMENTS[dataset] * (window_errors.DOCUMENT_TOKENS - n)
     best = recovery.recover_total(share, np.full(share.size, window_errors.READING_ERROR), np.arange(_FEWEST, most + 1))
     if not best.identified:
-        what = f"the shares of windows of {n} tokens do not tell how many windows there are"
-        raise DataError(what, f"sequence_success.csv, {dataset}", "Give successes and windows.")
+        fault = f"the shares of windows of {n} tokens do not tell how many windows there are"
+        raise DataError(fault, f"sequence_success.csv, {dataset}", "Give successes and windows.")
     return best.tokens

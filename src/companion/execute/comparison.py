@@ -24,9 +24,9 @@ AXES = ("threshold k", "exponent α")
 def labels(chapter: Chapter, runs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Name each run by its values of the parameters in which the runs differ; numbered where these agree."""
     texts = [{p.name: text_of(p, values[p.name]) for p in chapter.parameters} for values in runs]
-    differing = [p.name for p in chapter.parameters if len({each[p.name] for each in texts}) > 1]
+    differing = [p.name for p in chapter.parameters if len({run[p.name] for run in texts}) > 1]
     alone = len(differing) == 1 and not texts[0][differing[0]].replace(".", "").isdigit()  # a number needs its name
-    named = [", ".join(each[name] if alone else f"{name} = {each[name]}" for name in differing) for each in texts]
+    named = [", ".join(run[name] if alone else f"{name} = {run[name]}" for name in differing) for run in texts]
     return [f"{name} ({i})" if named.count(name) > 1 else name for i, name in enumerate(named, 1)]
 
 
@@ -37,13 +37,13 @@ def compare(chapter: Chapter, runs: Sequence[Mapping[str, Any]], page: Path) -> 
     """
     every = [chapter.effective(values) for values in runs]
     names, laws = labels(chapter, every), [fit_laws(chapter, values) for values in every]
-    fitted = [each for each in laws if each is not None]
+    fitted = [law for law in laws if law is not None]
     if len(fitted) < len(runs):
         raise ParameterError("the runs have no fits in size", chapter.name, "Compare runs of other chapters.")
     table = pd.concat([law.fits[CELL] for law in fitted]).drop_duplicates()
     for name, law in zip(names, fitted, strict=True):
         fits = law.fits.assign(verdict=verdicts(law.fits))
-        columns = {each: f"{each} | {name}" for each in ("alpha", "alpha_low", "alpha_high", "r_squared", "verdict")}
+        columns = {key: f"{key} | {name}" for key in ("alpha", "alpha_low", "alpha_high", "r_squared", "verdict")}
         fits = fits[[*CELL, *columns]].rename(columns=columns)
         table = table.merge(fits, on=CELL, how="left")
     both = pd.concat([law.fits.assign(run=name) for name, law in zip(names, fitted, strict=True)], ignore_index=True)
@@ -75,12 +75,12 @@ def difference(table: pd.DataFrame, names: Sequence[str]) -> str:
 
     table: a row for each cell, with columns "verdict | NAME", "alpha | NAME" and its interval's ends, of each run.
     """
-    each = {column: table[[f"{column} | {name}" for name in names]] for column in ("alpha", "verdict")}
-    shared = each["alpha"].notna().all(axis=1)
-    verdict = shared & each["verdict"].ne(each["verdict"].iloc[:, 0], axis=0).any(axis=1)
+    by_run = {column: table[[f"{column} | {name}" for name in names]] for column in ("alpha", "verdict")}
+    shared = by_run["alpha"].notna().all(axis=1)
+    verdict = shared & by_run["verdict"].ne(by_run["verdict"].iloc[:, 0], axis=0).any(axis=1)
     highest_low = table[[f"alpha_low | {name}" for name in names]].max(axis=1)
     apart = shared & (highest_low > table[[f"alpha_high | {name}" for name in names]].min(axis=1))
-    same = shared & np.isclose(each["alpha"].max(axis=1), each["alpha"].min(axis=1), rtol=1e-9, atol=0)
+    same = shared & np.isclose(by_run["alpha"].max(axis=1), by_run["alpha"].min(axis=1), rtol=1e-9, atol=0)
     text = f"{int(shared.sum())} of {len(table)} cases of family, dataset and measure have a fit in every run. "
     if not shared.any():
         return text + "So nothing can be compared."

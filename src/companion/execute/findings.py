@@ -17,7 +17,7 @@ def judge(rule: str, values: Mapping[str, Recorded]) -> bool | None:
     That is where a value is missing, or a share is of nothing. Raises ValueError for what is no rule.
     """
     try:
-        return is_met(rule, {key: each.value for key, each in values.items()})
+        return is_met(rule, {key: recorded.value for key, recorded in values.items()})
     except (MissingValueError, ZeroDivisionError):
         return None
 

@@ -27,8 +27,8 @@ def check_sources(chapter: Chapter, values: Mapping[str, Any]) -> None:
     if len(faults) == 1:
         raise faults[0]
     if faults:
-        lines = (f"{each.what} ({each.where})" if each.where else each.what for each in faults)
-        remedies = " ".join(dict.fromkeys(each.remedy for each in faults if each.remedy))
+        lines = (f"{fault.what} ({fault.where})" if fault.where else fault.what for fault in faults)
+        remedies = " ".join(dict.fromkeys(fault.remedy for fault in faults if fault.remedy))
         raise DataError("; ".join(lines), chapter.name, remedies)
 
 
@@ -39,7 +39,7 @@ def _faults_of(source: Source, needs: list[str], values: Mapping[str, Any]) -> l
         try:
             check(source)
         except RbpError as error:
-            if error.what not in [each.what for each in faults]:
+            if error.what not in [fault.what for fault in faults]:
                 faults.append(error)
     if not faults:
         try:
@@ -64,15 +64,15 @@ def _both_metrics(source: Source) -> None:
         for _, rows in source.table[source.table["metric"].isin(["neg_log_rbp", "cross_entropy"])].groupby("metric")
     ]
     if len(models) < 2 or not models[0] & models[1]:
-        what = "this chapter needs models with both their −ln RBP_k and their cross-entropy on one dataset"
-        raise DataError(what, source.name, "Give rows of both metrics for the same models.")
+        fault = "this chapter needs models with both their −ln RBP_k and their cross-entropy on one dataset"
+        raise DataError(fault, source.name, "Give rows of both metrics for the same models.")
 
 
 def _sizes(source: Source) -> None:
     ranks = source.table[source.table["metric"] == "neg_log_rbp"]
     if (ranks.groupby(["dataset", "family", "k"])["size"].nunique() < SIZES).all():
-        what = f"this chapter needs a family of {SIZES} sizes at one k"
-        raise DataError(what, source.name, "Give more sizes of a family.")
+        fault = f"this chapter needs a family of {SIZES} sizes at one k"
+        raise DataError(fault, source.name, "Give more sizes of a family.")
 
 
 NEEDS: dict[str, Callable[[Source], object]] = {

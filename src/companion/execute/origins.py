@@ -24,7 +24,9 @@ class Origins(ast.NodeTransformer):
         self._names: tuple[str, ...] = ()
         self._assigned: tuple[str, ...] = ()
         self._read = drain()
-        others = [each for each in shell.ast_transformers if not isinstance(each, Origins)]  # of an earlier Page
+        others = [
+            transformer for transformer in shell.ast_transformers if not isinstance(transformer, Origins)
+        ]  # of an earlier Page
         shell.ast_transformers[:] = [*others, self]
         self._namespace = shell.user_ns
         self._namespace[_HOOK] = self._begin
@@ -72,7 +74,7 @@ def _names(statement: ast.stmt) -> tuple[tuple[str, ...], tuple[str, ...]]:
         if isinstance(node, ast.FunctionDef):
             assigned.append(node.name)
         elif isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store):
-            assigned += [each.id for each in ast.walk(node.value) if isinstance(each, ast.Name)][:1]
+            assigned += [name.id for name in ast.walk(node.value) if isinstance(name, ast.Name)][:1]
     read = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
     added = [node.target.id for node in nodes if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)]
     return tuple(dict.fromkeys([*read, *added])), tuple(dict.fromkeys(assigned))

@@ -85,9 +85,9 @@ class Page:
         when: a rule over values recorded so far (`rules.is_met`), and over `numbers` given here. otherwise names
         values as prose does. Neither text has a full stop. Where prose or a heading has `text`, the other stands too.
         """
-        known = self.values | {key: results.recorded(key, number) for key, number in numbers.items()}
-        met = findings.judge(when, known)
-        stands = text if met else "" if met is None else filled(otherwise, known)
+        values = self.values | {key: results.recorded(key, number) for key, number in numbers.items()}
+        met = findings.judge(when, values)
+        stands = text if met else "" if met is None else filled(otherwise, values)
         if stands != text:
             read = [self.values[key].data for key in re.findall(r"[^\W\d][\w.]*", when) if key in self.values]
             data = read or [self.rerun.data() if self.rerun else ""]
@@ -124,9 +124,9 @@ class Page:
             alts.append(f"Legend: {', '.join(text.get_text() for text in legend.legends[0].get_texts())}")
             prefixes.append(f"{name}-legend-")
             svgs.append(svg.render(legend))
-        whole = svg.tiled(svgs, panels[0], columns, prefixes, legend=legend)
-        write_file(self.files / f"{name}.svg", whole)
-        write_file(self.files / f"{name}.png", to_png(whole))
+        figure_svg = svg.tiled(svgs, panels[0], columns, prefixes, legend=legend)
+        write_file(self.files / f"{name}.svg", figure_svg)
+        write_file(self.files / f"{name}.png", to_png(figure_svg))
         self._save_csv(name, data, compared)
         body = svg.beside_each_other(svgs, alts, prefixes, columns, legend=bool(legend))
         if living is not None:
@@ -179,7 +179,7 @@ class Page:
         what the book's data answer unchanged. In the book's own run the prose answers.
         """
         if self.rerun:
-            self.rerun.answer([text for each in sentences if (text := filled(each, self.values))])
+            self.rerun.answer([text for sentence in sentences if (text := filled(sentence, self.values))])
             self._top.update(_html(self.rerun.opening()))
 
     def close(self) -> None:
@@ -202,10 +202,10 @@ class Page:
         box = rerun_box(self.name, parameters, *(self.rerun.command(not self._alone) if self.rerun else ()))
         self._display(box, **({"metadata": {"rbp": recorded.as_dict()}} if self._alone else {}))
 
-    def _display(self, markup: str, **about: Any) -> Any:
+    def _display(self, markup: str, **options: Any) -> Any:
         from IPython.display import display  # late: not everything that makes tables has it
 
-        return display(_html(markup), **about)
+        return display(_html(markup), **options)
 
     def _data(self) -> str:
         """Say above a figure or table whose data it shows; "" in the book's own run."""
@@ -227,8 +227,8 @@ class Page:
 
     def _note(self, keys: Iterable[str]) -> None:
         """Note which statement of the notebook records these values (`companion.execute.where`)."""
-        kept = where.FOLDER in os.environ
-        if kept and (recording := where.recording_of(sys._getframe(2), self._namespace)):
+        noted = where.FOLDER in os.environ
+        if noted and (recording := where.recording_of(sys._getframe(2), self._namespace)):
             self._recordings |= dict.fromkeys(keys, recording)
 
     def _show(self, name: str, body: str, caption: str, files: tuple[str, ...], kind: str = "rbp-figure") -> None:
@@ -237,8 +237,8 @@ class Page:
             for file in files
         )
         downloads = f' <span class="rbp-downloads">Download: {links}</span>' if not self._alone else ""
-        whole = f"{self._data()}{body}<figcaption>{caption}{downloads}</figcaption>"
-        self._display(f'<figure class="{kind}" id="{name}">{whole}</figure>')
+        contents = f"{self._data()}{body}<figcaption>{caption}{downloads}</figcaption>"
+        self._display(f'<figure class="{kind}" id="{name}">{contents}</figure>')
 
 
 def checksum_contents(data: pd.DataFrame, text: str = "") -> str:

@@ -169,7 +169,7 @@ def unread(parameters: Sequence[Parameter], sources: Iterable[str]) -> list[str]
     return [parameter.name for parameter in parameters if parameter.name not in read]
 
 
-def _read(parameter: Parameter, given: Any, read: Callable[[Any], Any]) -> Any:
+def _read(parameter: Parameter, value: Any, read: Callable[[Any], Any]) -> Any:
     """Apply `read` to a value or a text, given the type that an item of it must have. Raises ParameterError."""
     where = f"parameter {parameter.name}"
 
@@ -185,12 +185,12 @@ def _read(parameter: Parameter, given: Any, read: Callable[[Any], Any]) -> Any:
         return read(Annotated[SCALARS[_item(parameter.type)], Field(**bounds), AfterValidator(allowed)])
     except ValidationError as error:
         default = json.dumps(parameter.default)
-        outside = [each["input"] for each in error.errors() if each["type"] in _OUT_OF_RANGE]
+        outside = [fault["input"] for fault in error.errors() if fault["type"] in _OUT_OF_RANGE]
         if len(outside) == error.error_count():
             remedy = f"Its range is {parameter.help.rpartition(';')[2].strip()}, its default {default}."
             raise ParameterError(f"{outside[0]} is out of range", where, remedy) from None
         remedy = f"Its type is {parameter.type}, its default {default}."
-        raise ParameterError(f"{given!r} is not of type {parameter.type}", where, remedy) from None
+        raise ParameterError(f"{value!r} is not of type {parameter.type}", where, remedy) from None
 
 
 def _writable(text: str) -> bool:
@@ -258,14 +258,14 @@ def sweeps(parameters: Sequence[Parameter], assignments: Sequence[str], chapter:
     A name that is given again makes another run, and so does each further value of a number or choice between commas.
     """
     by_name = {parameter.name: parameter for parameter in parameters}
-    given: dict[str, list[str]] = {}
+    assignments_of: dict[str, list[str]] = {}
     for assignment in assignments:
         name, _, text = assignment.partition("=")
         name = name.strip()
         several = name in by_name and by_name[name].kind in ("number", "choice", "flag")
-        apart = [f"{name}={each}" for each in split_names(text)] if several and "," in text else [assignment]
-        given.setdefault(name, []).extend(apart)
-    return [parse(parameters, combination, chapter) for combination in product(*given.values())]
+        apart = [f"{name}={value}" for value in split_names(text)] if several and "," in text else [assignment]
+        assignments_of.setdefault(name, []).extend(apart)
+    return [parse(parameters, combination, chapter) for combination in product(*assignments_of.values())]
 
 
 def _find(parameters: Sequence[Parameter], name: str, chapter: str) -> Parameter:

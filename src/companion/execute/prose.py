@@ -193,13 +193,13 @@ def in_words(values: Mapping[str, Recorded], place: re.Match[str]) -> str:
 
     Raises ValueError for a format that does not suit the value.
     """
-    value, *whole = (values[key].value for key in keys_of(place))
+    value, *total = (values[key].value for key in keys_of(place))
     how = place["format"] or ""
     if isinstance(value, float) and not how:
         raise ValueError(f"{place[0]}: a real number needs a format, such as :.3f")
     try:
-        if how == "words" or whole:
-            return _count_in_words(value, *whole)
+        if how == "words" or total:
+            return _count_in_words(value, *total)
         text = format(value, how)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{place[0]}: {error}") from None
@@ -207,13 +207,13 @@ def in_words(values: Mapping[str, Recorded], place: re.Match[str]) -> str:
     return re.sub(r"^-(?=\d)", "−", text)
 
 
-def _count_in_words(value: results.Value, whole: results.Value | None = None) -> str:
+def _count_in_words(value: results.Value, total: results.Value | None = None) -> str:
     """Print a count in words, or out of so many ("29 of 32"). Raises ValueError for any other value."""
-    if type(value) is not int or (whole is not None and type(whole) is not int):
+    if type(value) is not int or (total is not None and type(total) is not int):
         raise ValueError("words are for counts")
-    if whole is not None and (whole == 0 or not 0 <= value <= int(whole)):
-        raise ValueError(f"{value} is not part of {whole}")
-    return number_word(value) if whole is None else all_or_none(f"{value:,} of {whole:,}").lower()
+    if total is not None and (total == 0 or not 0 <= value <= int(total)):
+        raise ValueError(f"{value} is not part of {total}")
+    return number_word(value) if total is None else all_or_none(f"{value:,} of {total:,}").lower()
 
 
 def all_or_none(text: str) -> str:
@@ -257,7 +257,9 @@ class BookValues:
         """Return the accepted values; where there is none, the run's (`run_values`), or else the built book's."""
         every = [self.built, run_values or {}, self.accepted]
         return {
-            name: {k: v for each in every for k, v in each.get(name, {}).items()} for each in every for name in each
+            name: {k: v for values in every for k, v in values.get(name, {}).items()}
+            for values in every
+            for name in values
         }
 
 
@@ -357,7 +359,9 @@ def _differing(name: str, recorded: Mapping[str, Recorded], accepted: Mapping[st
     moved = results.compare({name: recorded}, {name: accepted})
     if not moved:
         return ""
-    first = "; ".join(f"`{each.key}` is {each.kind}" for each in moved[:3]) + (" …" if len(moved) > 3 else "")
+    first = "; ".join(f"`{difference.key}` is {difference.kind}" for difference in moved[:3]) + (
+        " …" if len(moved) > 3 else ""
+    )
     return (
         f"> **This build differs from the accepted results** in {len(moved)} of this chapter's values: {first}. "
         "The sentences below tell the accepted ones; `rbp verify` lists the differences.\n"

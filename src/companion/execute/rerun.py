@@ -57,11 +57,13 @@ def fit_laws(chapter: Chapter, values: Mapping[str, Any]) -> Laws | None:
 
     values: of all parameters. Raises RbpError for measurements that cannot be read.
     """
-    parameter = next((each for each in chapter.parameters if each.name == "measurements"), None)
+    parameter = next((declared for declared in chapter.parameters if declared.name == "measurements"), None)
     if parameter is None:
         return None
     readers_files = parameter.readers_own(values["measurements"])
-    compared = [1 for each in chapter.parameters if each.name == "ks" and each.bounds.get("ge") == 2]  # with k = 1
+    compared = [
+        1 for declared in chapter.parameters if declared.name == "ks" and declared.bounds.get("ge") == 2
+    ]  # with k = 1
     requested = sorted({*(values.get("ks") or []), *compared})
     table = open_source(readers_files or values["measurements"]).with_thresholds(requested).table
     for column, names in (("dataset", values.get("datasets")), ("family", values.get("families"))):
@@ -76,7 +78,7 @@ def fit_laws(chapter: Chapter, values: Mapping[str, Any]) -> Laws | None:
         "requested, but not measured": sorted({*requested} - {*measured}),
         "measured, but left out of these fits by the parameter ks": sorted({*measured} - {*fitted}),
     }
-    notes = tuple(f"k = {_listed(ks)}: {what}." for what, ks in others.items() if ks)
+    notes = tuple(f"k = {_listed(ks)}: {reason}." for reason, ks in others.items() if ks)
     level = values.get("level", 0.95)
     return Laws(law.laws(rows, level), rows, level, notes)
 
@@ -178,7 +180,7 @@ class Rerun:
         """Add sentences of the chapter's own answer, unless the book's data give them unchanged."""
         data = self.data()
         if sentences and data != UNCHANGED:
-            self._answers += [*(f"<p><b>{html.escape(prose.all_or_none(each))}</b></p>" for each in sentences)]
+            self._answers += [*(f"<p><b>{html.escape(prose.all_or_none(sentence))}</b></p>" for sentence in sentences)]
             self._answers.append(f'<p class="rbp-data">Data: {html.escape(data)}</p>')
 
     def opening(self, values: Mapping[str, Recorded] | None = None) -> str:
@@ -234,8 +236,8 @@ def _accepted() -> Results:
 def overturned(findings: Mapping[str, Recorded]) -> str:
     """List the book's findings that a run does not bear out, with what stands in their place, as HTML."""
     rows = [
-        (finding, each.value or "not in this run", each.data if each.value and each.data else "–")
-        for finding, each in findings.items()
+        (finding, recorded.value or "not in this run", recorded.data if recorded.value and recorded.data else "–")
+        for finding, recorded in findings.items()
     ]
     table = pd.DataFrame(rows, columns=["The book’s finding", "In this run", "Data"])
     return f"<p>Its findings that do not stand in this run ({len(rows)}):</p>{html_table(table, {}, 6)}" if rows else ""

@@ -71,8 +71,8 @@ def recorded(
     if tolerance is not None and not 0 <= tolerance < math.inf:
         raise RbpError(f"a tolerance is {tolerance}", key, "A tolerance is relative, finite and not negative.")
     if not 0 <= within < math.inf or (within > 0 and not because):
-        what = f"a value may move by {within}" + ("" if because else ", and nothing says why")
-        raise RbpError(what, key, "Give a finite number that is not negative, and because.")
+        fault = f"a value may move by {within}" + ("" if because else ", and nothing says why")
+        raise RbpError(fault, key, "Give a finite number that is not negative, and because.")
     return Recorded(plain, unit, tolerance, within, because, data)
 
 
@@ -92,7 +92,7 @@ class ChapterResults:
     def as_dict(self) -> dict[str, Any]:
         """Return the results for JSON."""
         parts = (self.values, self.findings)
-        values, findings = ({key: each.as_dict() for key, each in part.items()} for part in parts)
+        values, findings = ({key: value.as_dict() for key, value in part.items()} for part in parts)
         read = {"reads": sorted(set(self.reads)), "steps": sorted(set(self.steps))}
         return {"chapter": self.chapter, "values": values} | read | ({"findings": findings} if findings else {})
 
@@ -148,7 +148,7 @@ def merge(paths: Iterable[Path]) -> Results:
 
 def write_book(path: Path, results: Mapping[str, Mapping[str, Recorded]]) -> None:
     """Write merged results atomically, sorted by chapter and key."""
-    write_json(path, {c: {key: each.as_dict() for key, each in values.items()} for c, values in results.items()})
+    write_json(path, {c: {key: value.as_dict() for key, value in values.items()} for c, values in results.items()})
 
 
 def read_book(path: Path) -> Results:
@@ -233,8 +233,8 @@ def compare(
 
 def accepted(built: Results, expected: Results) -> Results:
     """Return the built results, with the accepted value wherever the two agree: last digits do not move in the file."""
-    moved = {(each.chapter, each.key) for each in compare(built, expected)}
+    moved = {(difference.chapter, difference.key) for difference in compare(built, expected)}
     return {
-        chapter: {key: each if (chapter, key) in moved else expected[chapter][key] for key, each in values.items()}
+        chapter: {key: value if (chapter, key) in moved else expected[chapter][key] for key, value in values.items()}
         for chapter, values in built.items()
     }

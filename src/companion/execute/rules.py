@@ -39,8 +39,8 @@ class Bar(BaseModel):
 
     def in_words(self) -> str:
         """Say what the bar is, and where: "fits that are good, to hold: 90%"."""
-        at = f"{100 * self.at:.4g}%" if self.percent or self.kind == "share" else f"{self.at:.4g}"
-        return f"{self.says}: {at}"
+        limit = f"{100 * self.at:.4g}%" if self.percent or self.kind == "share" else f"{self.at:.4g}"
+        return f"{self.says}: {limit}"
 
 
 _COMPARE: dict[type, Callable[[Any, Any], bool]] = {
@@ -91,9 +91,9 @@ def is_met(text: str, values: Mapping[str, Any]) -> bool:
 def _condition(node: ast.expr, values: Mapping[str, Any]) -> bool:
     match node:
         case ast.BoolOp(op=ast.And(), values=parts):
-            return all(_condition(each, values) for each in parts)
+            return all(_condition(part, values) for part in parts)
         case ast.BoolOp(values=parts):
-            return any(_condition(each, values) for each in parts)
+            return any(_condition(part, values) for part in parts)
         case ast.UnaryOp(op=ast.Not(), operand=inner):
             return not _condition(inner, values)
         case ast.Compare(left=left, ops=[sign, *others], comparators=[right, *more]):
@@ -126,7 +126,7 @@ def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
             return _SUMS[type(sign)](_number(left, values), _number(right, values))
         case ast.Call(func=ast.Name(id="share"), args=[ast.Compare(left=left, ops=[sign], comparators=[right])]):
             than = _number(right, values)
-            return statistics.fmean([_compare(node, sign, each, than) for each in _list(left, values)])
+            return statistics.fmean([_compare(node, sign, value, than) for value in _list(left, values)])
         case ast.Call(func=ast.Name(id=name), args=[argument]) if name in _OF_LISTS:
             return _OF_LISTS[name](_list(argument, values))
     missing = isinstance(node, ast.Name | ast.Attribute)

@@ -77,8 +77,8 @@ class Chapter:
             content: dict[str, Any] = parse_json(self.path.read_bytes())
             nbformat.validate(content)
         except (OSError, ValueError, AttributeError, nbformat.ValidationError) as error:
-            what = f"this is not a notebook: {str(error).splitlines()[0]}"
-            raise ChapterError(what, str(self.path), "Save it again with Jupyter.") from None
+            fault = f"this is not a notebook: {str(error).splitlines()[0]}"
+            raise ChapterError(fault, str(self.path), "Save it again with Jupyter.") from None
         return content
 
     @property
@@ -98,8 +98,8 @@ class Chapter:
             raise ChapterError("two cells are tagged `parameters`", self.name)
         declared_here = declared("".join(cells[0]["source"]), self.name) if cells else []
         if names := unread(declared_here, ("".join(cell["source"]) for cell in code if cell not in cells)):
-            what = f"no cell reads the parameter {names[0]}: another value would change nothing"
-            raise ChapterError(what, self.name, "Use it, or remove it.")
+            fault = f"no cell reads the parameter {names[0]}: another value would change nothing"
+            raise ChapterError(fault, self.name, "Use it, or remove it.")
         return declared_here
 
     @cached_property
@@ -109,8 +109,8 @@ class Chapter:
             return Declaration.model_validate(self.notebook["metadata"].get("rbp", {}))
         except ValidationError as error:
             first = error.errors()[0]
-            what = f"the notebook's metadata rbp.{'.'.join(map(str, first['loc']))}: {first['msg']}"
-            raise ChapterError(what, self.name) from None
+            fault = f"the notebook's metadata rbp.{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            raise ChapterError(fault, self.name) from None
 
     def parse(self, assignments: Sequence[str]) -> dict[str, Any]:
         """Read ``name=value`` strings: see `parameters.parse`."""
@@ -122,8 +122,8 @@ class Chapter:
 
     def changed(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Select the values that differ from the defaults, or name the reader's own data, in the declared order."""
-        given = [p for p in self.parameters if p.name in values]
-        return {p.name: v for p in given if (v := values[p.name]) != p.default or p.readers_own(v)}
+        changeable = [p for p in self.parameters if p.name in values]
+        return {p.name: v for p in changeable if (v := values[p.name]) != p.default or p.readers_own(v)}
 
     def values_in(self, namespace: dict[str, Any]) -> dict[str, Any]:
         """Read the parameters' values from the namespace of a notebook.
@@ -183,15 +183,15 @@ def with_names(chapter: Chapter, values: Mapping[str, Any], names: Mapping[Path,
     texts = {str(path): name for path, name in names.items()}
     by_name = {parameter.name: parameter for parameter in chapter.parameters}
     sources = {name: by_name[name].sources(value) for name, value in values.items()}
-    given = {name: ",".join(texts.get(source, source) for source in sources[name]) for name in values}
-    return {name: given[name] or value for name, value in values.items()}
+    named = {name: ",".join(texts.get(source, source) for source in sources[name]) for name in values}
+    return {name: named[name] or value for name, value in values.items()}
 
 
 def command(chapter: Chapter, values: Mapping[str, Any]) -> str:
     """Write the command that executes a chapter with these values of its parameters."""
     texts = {name: ",".join(map(str, v)) if isinstance(v, list) else str(v) for name, v in values.items()}
-    given = [part for name, text in texts.items() for part in ("-p", f"{name}={text}")]
-    return shlex.join(["rbp", "run", chapter.name, *given])
+    options = [part for name, text in texts.items() for part in ("-p", f"{name}={text}")]
+    return shlex.join(["rbp", "run", chapter.name, *options])
 
 
 def all_chapters(project: Project) -> list[Chapter]:
@@ -260,8 +260,8 @@ def execute(
     """
     out = out.resolve()
     if out.exists() and (not out.is_dir() or (foreign := _foreign(out, chapter))):
-        what = f"the folder holds other things: {', '.join(foreign[:3])}" if out.is_dir() else "this is a file"
-        raise ParameterError(what, str(out), "Name a folder that is new, or that an earlier run has made.")
+        fault = f"the folder holds other things: {', '.join(foreign[:3])}" if out.is_dir() else "this is a file"
+        raise ParameterError(fault, str(out), "Name a folder that is new, or that an earlier run has made.")
     failed = out.with_name(f"{out.name}.failed.ipynb")
     start = time.perf_counter()
     with folder_beside(out) as folder:
@@ -269,8 +269,8 @@ def execute(
         copies = _copy_inputs(chapter, parameters, folder)
         try:
             # what a run hands on is what it reads; a comma in the folder's name would part the names of several files
-            given = parameters if "," in str(folder) else with_names(chapter, parameters, copies)
-            _run(chapter, given, partial, cwd.resolve(), on_cell, environment or {})
+            values = parameters if "," in str(folder) else with_names(chapter, parameters, copies)
+            _run(chapter, values, partial, cwd.resolve(), on_cell, environment or {})
         except ChapterFailed as failure:
             if (marker := folder / MARKER).exists():
                 raise carried_error(marker, {copy: str(path) for path, copy in copies.items()}) from None

@@ -77,10 +77,10 @@ def find_step(project: Project, name: str) -> Step:
     """
     source, steps = project.root / "src", dict[str, Step]()
     for path in (path for path in files_below(source) if path.suffix == ".py"):
-        for each in _declared_in(path, source, path.stat().st_mtime_ns):
-            if earlier := steps.get(each.name):
-                raise ParameterError(f'two steps are called "{each.name}"', f"{earlier.module}, {each.module}")
-            steps[each.name] = each
+        for declared in _declared_in(path, source, path.stat().st_mtime_ns):
+            if earlier := steps.get(declared.name):
+                raise ParameterError(f'two steps are called "{declared.name}"', f"{earlier.module}, {declared.module}")
+            steps[declared.name] = declared
     if name not in steps:
         raise ParameterError(f'there is no step "{name}"', "the project's code", nearest(name, steps))
     return steps[name]
@@ -108,13 +108,15 @@ def _declared_in(path: Path, source: Path, _written: int) -> tuple[Step, ...]:
 def _declared(call: ast.Call, module: str, function: str) -> Step:
     try:
         (name,) = map(ast.literal_eval, call.args)
-        given = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords if each.arg != "of"}
-        return Step.model_validate({"module": module, "function": function, "name": name} | given)
+        arguments = {
+            str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg != "of"
+        }
+        return Step.model_validate({"module": module, "function": function, "name": name} | arguments)
     except (ValueError, TypeError) as error:
         first = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": "no plain values"}
-        what = f"this declares no step: {' '.join(map(str, (*first['loc'], first['msg'])))}"
+        fault = f"this declares no step: {' '.join(map(str, (*first['loc'], first['msg'])))}"
         remedy = "Write its name, reads and seconds out: they are read, not run."
-        raise ParameterError(what, f"{module}, line {call.lineno}", remedy) from None
+        raise ParameterError(fault, f"{module}, line {call.lineno}", remedy) from None
 
 
 def table(name: str, project: Project | None = None) -> "pd.DataFrame":

@@ -60,9 +60,9 @@ def recording_of(frame: FrameType | None, namespace: Mapping[str, Any]) -> Recor
         return None
     if not statements:
         return None
-    running = next(each for each in reversed(statements) if each.lineno <= frame.f_lineno or each is statements[0])
+    running = next(node for node in reversed(statements) if node.lineno <= frame.f_lineno or node is statements[0])
     named = {node.id for node in ast.walk(running) if isinstance(node, ast.Name)}
-    assigning = [each for each in statements if isinstance(each, ast.Assign) and named & _assigned(each)]
+    assigning = [node for node in statements if isinstance(node, ast.Assign) and named & _assigned(node)]
     made_by = dict.fromkeys(name for part in (running, *assigning) for name in _functions(part, namespace))
     return Recording(_checksum(source), frame.f_lineno, list(made_by))
 
@@ -118,10 +118,10 @@ def _place_of_function(project: Project, name: str) -> str | None:
     path = (project.root / "src").joinpath(*module.split(".")).with_suffix(".py")
     if not path.exists():
         return None
-    found = re.search(
+    definition = re.search(
         rf"^(?:async )?def {re.escape(function)}\b", text := path.read_text(encoding="utf-8"), re.MULTILINE
     )
-    return f"{project.label(path)}:{text.count(chr(10), 0, found.start()) + 1}  {function}" if found else None
+    return f"{project.label(path)}:{text.count(chr(10), 0, definition.start()) + 1}  {function}" if definition else None
 
 
 def source_lines(notebook: Path) -> Iterator[tuple[dict[str, Any], list[int]]]:
@@ -173,8 +173,8 @@ def _shown(text: str, chapter: str, key: str) -> Iterator[int]:
 
 
 def _sentence(kind: str, place: str, text: str, start: int, chapter: str, recorded: results.Results) -> Use:
-    ends = [0, *(match.end() for match in SENTENCE_END.finditer(text)), len(text)]
-    first, last = max(end for end in ends if end <= start), min(end for end in ends if end > start)
+    sentence_ends = [0, *(match.end() for match in SENTENCE_END.finditer(text)), len(text)]
+    first, last = max(end for end in sentence_ends if end <= start), min(end for end in sentence_ends if end > start)
     return Use(kind, place, prose.plain(text[first:last], chapter, recorded))
 
 
@@ -184,7 +184,7 @@ def _claims(project: Project, name: str) -> Iterator[Use]:
     table = ""
     for i, line in enumerate(path.read_text(encoding="utf-8").splitlines() if path.exists() else [], 1):
         table = match[1] if (match := re.match(r"\[(\w+)\]$", line)) else table
-        if any(results.select([name], each) for each in re.findall(r'"(\w+::[^"]+)"', line)):
+        if any(results.select([name], number) for number in re.findall(r'"(\w+::[^"]+)"', line)):
             yield Use("claim", f"{project.label(path)}:{i}", table)
 
 

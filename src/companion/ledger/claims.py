@@ -83,7 +83,7 @@ class Numbers:
         """Return the value of CHAPTER::KEY; of CHAPTER::KEY.* a list of all whose keys begin so. KeyError for none."""
         chapter, _, key = name.partition("::")
         values = self.recorded.get(chapter, {})
-        matches = [values[each].value for each in results.select(values, key)]
+        matches = [values[matching_key].value for matching_key in results.select(values, key)]
         if not matches:
             raise KeyError(name)
         return matches if key.endswith(".*") else matches[0]
@@ -172,21 +172,21 @@ class Claim(BaseModel):
         try:
             values = numbers.named(self.keys)
         except KeyError as error:
-            what = f"claim {self.name} names a number that no chapter has recorded: {error.args[0]}"
+            fault = f"claim {self.name} names a number that no chapter has recorded: {error.args[0]}"
             remedy = "Record it there (page.record) and run `rbp book`, or name another key in claims.toml."
-            raise ChapterError(what, "claims ledger", remedy) from None
+            raise ChapterError(fault, "claims ledger", remedy) from None
         for name, other in self._others.items():
             decided = other.judged(numbers, harder).verdict
             if decided in (UNCHECKED, ALGEBRA):
                 return Entry(self, decided, f"It rests on claim {other.number}, which no rule decides yet.")
-            about = {"holds": decided == HOLDS, "in_part": decided in (HOLDS, PART), "undecided": decided == UNDECIDED}
-            values[name] = numbers.named(other.keys) | about
+            flags = {"holds": decided == HOLDS, "in_part": decided in (HOLDS, PART), "undecided": decided == UNDECIDED}
+            values[name] = numbers.named(other.keys) | flags
         try:
             finding = all_or_none(re.sub(r"(?<![\w.])-(?=\d)", "−", self.finding.format(**values)))
             return Entry(self, self.verdict or self._decide(values, harder), finding)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            what = f"claim {self.name} cannot be judged by its numbers: {error}"
-            raise ChapterError(what, "claims ledger", "Correct its table in claims.toml.") from None
+            fault = f"claim {self.name} cannot be judged by its numbers: {error}"
+            raise ChapterError(fault, "claims ledger", "Correct its table in claims.toml.") from None
 
     def _decide(self, values: Mapping[str, Any], harder: float) -> str:
         values = {**values, **{name: bar.moved(harder) for name, bar in self.bars.items()}}
@@ -218,9 +218,9 @@ def read_claims(path: Path = CLAIMS) -> list[Claim]:
         try:
             claims[name] = Claim.model_validate({"name": name} | table)
         except ValidationError as error:
-            for each in error.errors():
-                place = ".".join([name, *map(str, each["loc"])])
-                faults.append(f"{place}: {each['msg'].removeprefix('Value error, ')}")
+            for fault in error.errors():
+                place = ".".join([name, *map(str, fault["loc"])])
+                faults.append(f"{place}: {fault['msg'].removeprefix('Value error, ')}")
     taken: dict[int, str] = {}
     for claim in claims.values():
         if (first := taken.setdefault(claim.number, claim.name)) != claim.name:
@@ -261,7 +261,7 @@ def verdicts_of(project: Project, chapter: str, path: Path) -> list[str]:
 
 def judge_all(numbers: Numbers, harder: float = 0.0) -> list[Entry]:
     """Judge every claim as `Claim.judged` does, in the order of their numbers."""
-    return [each.judged(numbers, harder) for each in sorted(read_claims(), key=lambda claim: claim.number)]
+    return [claim.judged(numbers, harder) for claim in sorted(read_claims(), key=lambda claim: claim.number)]
 
 
 def of_group(entries: list[Entry], group: Group) -> list[Entry]:

@@ -136,7 +136,7 @@ def _siblings(project: Project, parameter: Parameter) -> list[str]:
     return sorted({parameter.default, *(p.relative_to(project.root).as_posix() for p in beside)})
 
 
-def read_parameters(project: Project, chapter: Chapter, given: Mapping[str, str]) -> dict[str, Any]:
+def read_parameters(project: Project, chapter: Chapter, texts: Mapping[str, str]) -> dict[str, Any]:
     """Check the parameters that a request gives as texts; returns the values that differ from the defaults.
 
     Raises ParameterError for an unknown name, a wrong type, a source that is not listed, a path, and a number out of
@@ -145,9 +145,9 @@ def read_parameters(project: Project, chapter: Chapter, given: Mapping[str, str]
     by_name = {parameter.name: parameter for parameter in chapter.parameters}
     listed = {source.name: source.text for source in sources(project)}
     assignments = []
-    for name, text in given.items():
+    for name, text in texts.items():
         if name in by_name and by_name[name].kind == "source":
-            text = ",".join(listed[each] for each in _split_sources(text, listed, f"parameter {name}"))
+            text = ",".join(listed[listed_name] for listed_name in _split_sources(text, listed, f"parameter {name}"))
         assignments.append(f"{name}={text}")
     values = chapter.parse(assignments)
     for name, value in values.items():
@@ -157,15 +157,15 @@ def read_parameters(project: Project, chapter: Chapter, given: Mapping[str, str]
 
 def _split_sources(text: str, listed: Mapping[str, str], where: str) -> list[str]:
     """List the sources that a text names; each may be named once."""
-    names = [each for each in split_names(text) if each]
+    names = [name for name in split_names(text) if name]
     remedy = f"Choose among: {', '.join(listed)}."
     if not names:
         raise ParameterError("no source is given", where, remedy)
-    for number, each in enumerate(names):
-        if each not in listed:
-            raise ParameterError(f"{each[:80]!r} is not an available source", where, remedy)
-        if each in names[:number]:
-            raise ParameterError(f"the source {each} is named twice", where, "Name each once.")
+    for number, source in enumerate(names):
+        if source not in listed:
+            raise ParameterError(f"{source[:80]!r} is not an available source", where, remedy)
+        if source in names[:number]:
+            raise ParameterError(f"the source {source} is named twice", where, "Name each once.")
     return names
 
 
@@ -185,7 +185,7 @@ def _bound(project: Project, parameter: Parameter, value: Any) -> None:
         if isinstance(item, str) and not NAME.fullmatch(item):
             raise ParameterError(f"{item[:80]!r} is not a name", where, "Use letters, digits, spaces and . , + - ( ).")
         if isinstance(item, int | float) and parameter.name != "seed":
-            most = max(10_000, *(10 * abs(each) for each in defaults if isinstance(each, int | float)), 0)
+            most = max(10_000, *(10 * abs(default) for default in defaults if isinstance(default, int | float)), 0)
             if abs(item) > most:
                 remedy = f"Here it may be {most:,.0f} at most; on the command line, rbp run takes any."
                 raise ParameterError(f"{item:,} is too much for the live book", where, remedy)
@@ -210,10 +210,10 @@ def upload_path(project: Project, name: str, data: bytes) -> Path:
 
 def work_apart(root: Path, *command: str) -> None:
     """Run a hidden command of `rbp` in its own process, within bounds. Raises DataError with what it printed."""
-    whole = [sys.executable, "-m", "rbp.cli", "--root", str(root), *command]
+    arguments = [sys.executable, "-m", "rbp.cli", "--root", str(root), *command]
     try:
         done = subprocess.run(  # noqa: S603
-            whole, capture_output=True, text=True, timeout=CHECK, cwd=root, check=False, stdin=subprocess.DEVNULL
+            arguments, capture_output=True, text=True, timeout=CHECK, cwd=root, check=False, stdin=subprocess.DEVNULL
         )
     except subprocess.TimeoutExpired:
         raise DataError(f"it took more than {CHECK:.0f} s") from None

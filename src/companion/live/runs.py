@@ -290,9 +290,9 @@ def compare_runs(project: Project, folders: Sequence[Path], page: Path) -> None:
 
     end_with(os.getppid())
     every = [json.loads((folder / "run.json").read_bytes()) for folder in folders]
-    if len({each["chapter"] for each in every}) > 1:
+    if len({request["chapter"] for request in every}) > 1:
         raise ParameterError("these are runs of several chapters", None, "Choose runs of one.")
-    compare(chapters.find(project, every[0]["chapter"]), [each["parameters"] for each in every], page)
+    compare(chapters.find(project, every[0]["chapter"]), [request["parameters"] for request in every], page)
 
 
 def execute(project: Project, limit: float, server: int, folder: Path) -> None:

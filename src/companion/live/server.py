@@ -95,8 +95,8 @@ class Visitors:
 
     def acts(self, cookie: str | None, key: str | None) -> bool:
         """Return whether a request comes from one of our pages, in a browser that was let in."""
-        own = self._keys.get(cookie or "")
-        return own is not None and key is not None and secrets.compare_digest(own.encode(), key.encode())
+        expected = self._keys.get(cookie or "")
+        return expected is not None and key is not None and secrets.compare_digest(expected.encode(), key.encode())
 
 
 class AccessCheck:
@@ -251,19 +251,19 @@ class Live:
     async def ask(self, request: Request) -> Response:
         """Put a run into the queue: {"chapter": name, "parameters": {name: text}}."""
         content = await _json(request)
-        chapter, given = content.get("chapter"), content.get("parameters")
-        if not isinstance(chapter, str) or not isinstance(given, dict):
+        chapter, texts = content.get("chapter"), content.get("parameters")
+        if not isinstance(chapter, str) or not isinstance(texts, dict):
             raise ParameterError("a run needs a chapter and parameters", None, "Give both.")
-        if not all(isinstance(text, str) for text in given.values()):
+        if not all(isinstance(text, str) for text in texts.values()):
             raise ParameterError("parameters must be strings", None, 'Write "0.9", not 0.9.')
         name = content.get("name", "")
         if not isinstance(name, str) or not requests.NAME.fullmatch(name):
             raise ParameterError("this is not a name of a run", None, "Use letters, digits, spaces and . , + - ( ).")
         chosen = find(self.project, chapter)
-        values = await run_in_threadpool(requests.read_parameters, self.project, chosen, given)
+        values = await run_in_threadpool(requests.read_parameters, self.project, chosen, texts)
         key = await run_in_threadpool(lambda: chosen.short_hash(values, run_code(self.project, chosen.name)))
-        about = {"name": name, "words": chosen.in_words(values) or "the book’s values", "key": key}
-        return Json(self._summary(self.runs.ask(chosen.name, values, **about)), 201)
+        description = {"name": name, "words": chosen.in_words(values) or "the book’s values", "key": key}
+        return Json(self._summary(self.runs.ask(chosen.name, values, **description)), 201)
 
     async def run(self, request: Request) -> Response:
         """Return one run, with the end of its log."""
@@ -315,7 +315,7 @@ class Live:
             raise ParameterError("these are not runs to compare", None, f"Tick 2 to {COMPARED} finished runs.")
         pages = [self.runs.page(name) for name in names]
         page = pages[0].with_name("compared") / f"{'-'.join(names)}.html"
-        folders = [str(each.parent) for each in pages]
+        folders = [str(page_folder.parent) for page_folder in pages]
         await run_in_threadpool(requests.work_apart, self.project.root, "_compare", str(page), *folders)
         return self._address(page.parent, page.name)
 
@@ -415,8 +415,8 @@ def serve(project: Project, host: str, port: int, *, i_know: bool, minutes: floa
     if not (project.html / "index.html").exists():
         raise RbpError("the book is not built yet", str(project.html), "Run `rbp book` first.")
     if not is_loopback(host) and not i_know:
-        what = f"at {host}, other machines could run chapters on this one"
-        raise ParameterError(what, "--host", "Leave it out, or give --i-know.")
+        fault = f"at {host}, other machines could run chapters on this one"
+        raise ParameterError(fault, "--host", "Leave it out, or give --i-know.")
     listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

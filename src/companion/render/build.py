@@ -33,7 +33,7 @@ def chapter_inputs(project: Project, name: str) -> list[str]:
     chapter = find(project, name)
     tables = [project.steps / f"{step}.parquet" for step in chapter.declaration.steps]
     others, named = [other for other in chapter_names(project) if other != chapter.name], chapter.declaration.results_of
-    names = others if "*" in named else [find(project, each).name for each in named]
+    names = others if "*" in named else [find(project, other_name).name for other_name in named]
     of_others = [project.chapters / other / "results.json" for other in names]
     return inputs.relative(project, [*chapter_files(project, name), *tables, *of_others])
 
@@ -158,13 +158,13 @@ def run_chapter(project: Project, name: str) -> bool:
 
 def build_site(project: Project) -> None:
     """Build the HTML, unless it was made of the files as they are now. Raises RbpError."""
-    made = project.build / "site.json"
+    made_from_file = project.build / "site.json"
     with inputs.unchanged(lambda: site_sources(project)) as made_from:
-        built = made.exists() and (project.html / "index.html").exists()
-        if built and parse_json(made.read_bytes()) == made_from:
+        built = made_from_file.exists() and (project.html / "index.html").exists()
+        if built and parse_json(made_from_file.read_bytes()) == made_from:
             return
         site.build_html(project)
-    write_json(made, made_from)
+    write_json(made_from_file, made_from)
 
 
 def forget_removed(project: Project) -> None:

@@ -18,8 +18,8 @@ def read_citation(project: Project) -> dict[str, Any]:
         entries: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
         missing = [name for name in NEEDED if not entries.get(name)]
     except FileNotFoundError:
-        what = "there is no CITATION.cff, which names the book's authors"
-        raise DataError(what, str(path), "Restore it: git checkout -- CITATION.cff.") from None
+        fault = "there is no CITATION.cff, which names the book's authors"
+        raise DataError(fault, str(path), "Restore it: git checkout -- CITATION.cff.") from None
     except (AttributeError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise DataError(f"these are no entries in YAML: {error}", "CITATION.cff", "Correct it.") from None
     if missing:
@@ -45,8 +45,8 @@ def bibtex(project: Project) -> str:
     """Return two BibTeX entries: the book, and the paper that it examines."""
     citation = read_citation(project)
     paper = citation["references"][0]
-    numbers = [each["value"] for each in paper.get("identifiers", [])]
-    eprint = next((each.removeprefix("arXiv:") for each in numbers if each.startswith("arXiv:")), "")
+    numbers = [identifier["value"] for identifier in paper.get("identifiers", [])]
+    eprint = next((number.removeprefix("arXiv:") for number in numbers if number.startswith("arXiv:")), "")
     book = {
         "title": citation["title"],
         "author": " and ".join(map(_sorted_name, citation["authors"])),
@@ -69,8 +69,8 @@ def bibtex(project: Project) -> str:
 def bibtex_box(project: Project) -> str:
     """Return the two BibTeX entries as a box for a page, with a line on this version."""
     citation = read_citation(project)
-    about = f"Version {citation['version']}, {citation['date-released']}, {citation['license']} licence."
-    return f"```bibtex\n{bibtex(project)}\n```\n\n{about}"
+    version = f"Version {citation['version']}, {citation['date-released']}, {citation['license']} licence."
+    return f"```bibtex\n{bibtex(project)}\n```\n\n{version}"
 
 
 def _sorted_name(author: dict[str, str]) -> str:

@@ -58,7 +58,7 @@ def _tools(entries: list[Entry]) -> str:
     return (
         '<div class="rbp-ledger-tools rbp-ledger-row" hidden>'
         + _choice("group", "Source", "all", groups)
-        + _choice("weight", "Weight", "all", {each: each for each in WEIGHTS.values()})
+        + _choice("weight", "Weight", "all", {weight: weight for weight in WEIGHTS.values()})
         + _choice("verdict", "Verdict", "all", verdicts)
         + _field("text", "Search", '<input type="search" id="rbp-ledger-text">')
         + '<button type="button" class="rbp-ledger-clear">Clear filters</button></div>'
@@ -80,7 +80,7 @@ def _section(
     parts = list(dict.fromkeys(entry.claim.part for entry in entries))
     lists = "".join(
         f'<div class="rbp-ledger-part"><h4>{html.escape(part)}</h4>'
-        + "".join(_claim(each, other[each.claim.name], titles) for each in entries if each.claim.part == part)
+        + "".join(_claim(entry, other[entry.claim.name], titles) for entry in entries if entry.claim.part == part)
         + "</div>"
         for part in parts
     )
@@ -100,9 +100,9 @@ def _claim(entry: Entry, other: Mapping[str, str], titles: Mapping[str, str]) ->
     title = html.escape(titles.get(chapter, chapter))
     core = '<span class="rbp-core">core</span>' if claim.core else ""
     # whoever only scrolls reads these whole
-    whole = " rbp-whole" if claim.core or claim.group is ARGUMENT else ""
+    open_class = " rbp-whole" if claim.core or claim.group is ARGUMENT else ""
     return (
-        f'<details class="rbp-claim{whole}" id="claim-{claim.name}" data-number="{number}" '
+        f'<details class="rbp-claim{open_class}" id="claim-{claim.name}" data-number="{number}" '
         f'data-verdict="{entry.verdict}" '
         f'data-weight="{WEIGHTS[claim.core]}">'
         # addresses by number lead on
@@ -121,7 +121,7 @@ def _bars(entry: Entry, other: Mapping[str, str]) -> str:
     if not claim.bars and not claim.rests_on:
         return "This rule is a yes or no: it has no bar."
     bars = [html.escape(bar.in_words()) for bar in claim.bars.values()]
-    links = [f'<a href="#claim-{each.name}">{each.number}</a>' for each in claim.others]
+    links = [f'<a href="#claim-{other_claim.name}">{other_claim.number}</a>' for other_claim in claim.others]
     bars += [f"of the claims on which it rests: {', '.join(links)}"] * bool(links)
     verdicts = "; ".join(f"{words}: {badge(verdict)}" for words, verdict in other.items())
     return f"Bars: {'; '.join(bars)}.<br>With all bars {verdicts}"

@@ -74,8 +74,8 @@ def stage(project: Project) -> None:
                 text = text.replace(CHAPTERS_LINE, _contents(project, chapters, book.numbers))
             page.write_text(with_figures(text, project, page.name), encoding="utf-8")
         _copy(project.book / "_toc.yml", source / "_toc.yml")
-        made = made_page(project, REPORT_LINK if offered else "")
-        (source / "book" / "made.md").write_text(made, encoding="utf-8")
+        made_text = made_page(project, REPORT_LINK if offered else "")
+        (source / "book" / "made.md").write_text(made_text, encoding="utf-8")
         (source / "notebooks").mkdir(exist_ok=True)
         for chapter in chapters:
             name = chapter.name
@@ -113,7 +113,7 @@ def _contents(project: Project, chapters: list[Chapter], numbers: Mapping[str, s
     """List the chapters that are no appendices, each with its link and the minutes that it takes."""
     lines = []
     for name, number in numbers.items():  # in their order
-        chapter = next((each for each in chapters if each.name == name), None)
+        chapter = next((candidate for candidate in chapters if candidate.name == name), None)
         if chapter and number.isdecimal():
             minutes = reading_minutes(_cells(project, chapter))
             lines.append(f"{number}. [{chapter.title}](../notebooks/{name}.ipynb) · {minutes} min")
@@ -147,13 +147,13 @@ def with_figures(text: str, project: Project, page: str) -> str:
         chapter, name = place["chapter"], place["name"]
         executed = project.chapters / chapter / f"{chapter}.ipynb"
         cells = parse_json(executed.read_bytes())["cells"] if executed.exists() else []
-        for output in (each for cell in cells for each in cell.get("outputs", [])):
+        for output in (output for cell in cells for output in cell.get("outputs", [])):
             html = "".join(output.get("data", {}).get("text/html", ""))
             if html.startswith(f'<figure class="rbp-figure" id="{name}">'):
                 html = html.replace(f'href="{chapter}/', f'href="../notebooks/{chapter}/')
                 return f"```{{raw}} html\n{html}\n```"
-        what = f"the page shows the figure {name} of {chapter}, which has none of this name"
-        raise ChapterError(what, page, "Name a chapter of the book and a figure that it shows.")
+        fault = f"the page shows the figure {name} of {chapter}, which has none of this name"
+        raise ChapterError(fault, page, "Name a chapter of the book and a figure that it shows.")
 
     return FIGURE.sub(shown, text)
 
@@ -177,8 +177,8 @@ def _check_values(text: str, page: str) -> None:
     """Raise ChapterError if a page names a value that is not recorded."""
     before, missing, _ = text.partition(prose.NO_VALUE)
     if missing:
-        what = f"the prose names a value that no chapter records, after “{before.strip()[-40:]}”"
-        raise ChapterError(what, page, "Name a key that page.record records.")
+        fault = f"the prose names a value that no chapter records, after “{before.strip()[-40:]}”"
+        raise ChapterError(fault, page, "Name a key that page.record records.")
 
 
 _START = """
@@ -270,10 +270,10 @@ def build_html(project: Project) -> None:
     key = _reading_key(project)
     with folder_beside(project.html) as aside:
         read, written = aside / "_build" / ".doctrees", aside / "_build" / "html"  # where Jupyter Book has them
-        kept = project.doctrees / key
-        if written_before := kept.is_dir():
+        kept_doctrees = project.doctrees / key
+        if written_before := kept_doctrees.is_dir():
             read.parent.mkdir()
-            kept.rename(read)
+            kept_doctrees.rename(read)
             for path in (path for pattern in _WRITTEN for path in project.html.glob(pattern)):
                 copy = written / path.relative_to(project.html)
                 copy.parent.mkdir(parents=True, exist_ok=True)
@@ -287,7 +287,7 @@ def build_html(project: Project) -> None:
         swap_in(pages, project.html)
         shutil.rmtree(project.doctrees, ignore_errors=True)
         project.doctrees.mkdir()
-        read.rename(kept)
+        read.rename(kept_doctrees)
 
 
 def _reading_key(project: Project) -> str:
@@ -353,7 +353,7 @@ def _moved_verdicts(project: Project) -> str:
     """List the verdicts that other data or another method has moved (book/verdicts.toml), as a section; "" for none."""
     path = project.book / "verdicts.toml"
     moved = tomllib.loads(path.read_text(encoding="utf-8"))["moved"] if path.is_file() else []
-    rows = [(f"{each['claim']}", f"{each['before']} → {each['after']}. {each['why']}") for each in moved]
+    rows = [(f"{verdict['claim']}", f"{verdict['before']} → {verdict['after']}. {verdict['why']}") for verdict in moved]
     return f"\n## Verdicts that moved\n\n{_table(('Claim', 'Verdict, and why'), rows)}\n" if rows else ""
 
 

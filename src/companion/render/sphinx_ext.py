@@ -38,7 +38,7 @@ def _drop_source(app: Sphinx, pagename: str, templatename: str, context: dict[st
     """Drop the link to the source of a page that the build has made (``made`` in its front matter)."""
     if "made" in app.env.metadata.get(pagename, {}):
         for group in context.get("header_buttons", []):
-            buttons = [each for each in group.get("buttons", []) if each["label"] != "source-file-button"]
+            buttons = [button for button in group.get("buttons", []) if button["label"] != "source-file-button"]
             group.update({"buttons": buttons} if buttons else {})
 
 
@@ -117,7 +117,7 @@ class OneSwitch(SphinxPostTransform):
 
     def run(self, **_: Any) -> None:
         """Add the switch to one page."""
-        cells = [each for each in self.document.findall(nodes.container) if each.get("nb_element") == "cell_code"]
+        cells = [node for node in self.document.findall(nodes.container) if node.get("nb_element") == "cell_code"]
         title = self.document.next_node(nodes.title)
         for cell in cells:
             if cell.get("hide_mode") == "input":
@@ -198,8 +198,8 @@ def _sentences(markup: str) -> str:
     """Return the text of a piece of HTML without the elements that hold no sentences."""
     without_figures = re.sub(r"<svg\b.*?</svg>", "<br>", markup, flags=re.DOTALL)  # which take long to parse
     soup = BeautifulSoup(without_figures, "html.parser")
-    for each in soup.select(NO_SENTENCES):
-        each.decompose()
+    for element in soup.select(NO_SENTENCES):
+        element.decompose()
     return soup.get_text(" ")
 
 

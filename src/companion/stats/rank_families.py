@@ -183,8 +183,8 @@ _ALL = (
         limit=_GEOMETRIC,
     ),
 )
-FAMILIES: dict[str, Family] = {each.name: each for each in _ALL}
-_BY_NAME = FAMILIES | {each.limit.name: each.limit for each in _ALL if each.limit}
+FAMILIES: dict[str, Family] = {family.name: family for family in _ALL}
+_BY_NAME = FAMILIES | {family.limit.name: family.limit for family in _ALL if family.limit}
 
 
 def family(name: str) -> Family:

@@ -37,8 +37,8 @@ class RankDistribution:
     def of(cls, family: Family, parameters: Mapping[str, float], vocabulary: int, first: int = 1) -> "RankDistribution":
         """Make a distribution from named parameters. Raises ParameterError for names of another family."""
         if set(parameters) != set(family.parameters):
-            what = f"{family.name} has the parameters {', '.join(family.parameters)}, not {', '.join(parameters)}"
-            raise ParameterError(what, "parameters", None)
+            fault = f"{family.name} has the parameters {', '.join(family.parameters)}, not {', '.join(parameters)}"
+            raise ParameterError(fault, "parameters", None)
         return cls(family, tuple(parameters[name] for name in family.parameters), vocabulary, first)
 
     @property
@@ -77,15 +77,15 @@ class RankDistribution:
 
     def cdf(self, rank: npt.ArrayLike) -> Reals:
         """Compute P(R ≤ rank): RBP at k = rank, if first is 1."""
-        at = np.floor(np.asarray(rank, dtype=np.float64)) - self.first + 1
+        index = np.floor(np.asarray(rank, dtype=np.float64)) - self.first + 1
         cumulative = np.append(0.0, np.minimum(np.cumsum(self.masses), 1.0))
-        return np.asarray(cumulative[np.clip(at, 0, len(self.ranks)).astype(int)], dtype=np.float64)
+        return np.asarray(cumulative[np.clip(index, 0, len(self.ranks)).astype(int)], dtype=np.float64)
 
     def sf(self, rank: npt.ArrayLike) -> Reals:
         """Compute P(R > rank), exact in the tail."""
         tail = np.append(np.cumsum(self.masses[::-1])[::-1], 0.0)
-        at = np.floor(np.asarray(rank, dtype=np.float64)) - self.first + 1
-        return np.asarray(tail[np.clip(at, 0, len(self.ranks)).astype(int)], dtype=np.float64)
+        index = np.floor(np.asarray(rank, dtype=np.float64)) - self.first + 1
+        return np.asarray(tail[np.clip(index, 0, len(self.ranks)).astype(int)], dtype=np.float64)
 
     @property
     def entropy(self) -> float:
@@ -94,9 +94,9 @@ class RankDistribution:
         return float(-(p[p > 0] * self.log_masses[p > 0]).sum())
 
     def _index(self, rank: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        at = np.asarray(rank, dtype=np.float64)
-        inside = (at == np.floor(at)) & (at >= self.first) & (at <= self.vocabulary)
-        return np.where(inside, at - self.first, 0).astype(np.int64), inside
+        ranks = np.asarray(rank, dtype=np.float64)
+        inside = (ranks == np.floor(ranks)) & (ranks >= self.first) & (ranks <= self.vocabulary)
+        return np.where(inside, ranks - self.first, 0).astype(np.int64), inside
 
 
 MARGIN = 1e-9
@@ -171,8 +171,8 @@ class Likelihood:
         with np.errstate(all="ignore"):
             weight = self.family.weight(self.points, natural) + self.points.log_measure
             slopes, curves = self.family.slopes(self.points, natural)
-            whole = log_sums(weight, [0])
-            mass = np.exp(weight - whole)
+            total = log_sums(weight, [0])
+            mass = np.exp(weight - total)
             slopes = slopes - (slopes @ mass)[:, None]  # moments about the mean lose fewer digits
             hessian = -(slopes * mass) @ slopes.T
             if len(weight) == len(self.share):
@@ -187,7 +187,7 @@ class Likelihood:
             if curves is not None:
                 hessian += curves @ (share - mass)
             occupied = self.share > 0
-            value = float(self.share[occupied] @ (sums[occupied] - whole))
+            value = float(self.share[occupied] @ (sums[occupied] - total))
             gradient = slopes @ (share - mass)
         finite = np.isfinite(value) and np.isfinite(gradient).all() and np.isfinite(hessian).all()
         return Value(value if finite else -np.inf, gradient, hessian)
@@ -197,8 +197,8 @@ def _maximum(family: Family, counts: RankCounts, first: int) -> tuple[Likelihood
     """Find the likelihood of the family or of its limit, and its maximum in their own natural parameters."""
     needed = len(family.parameters) + 1
     if np.count_nonzero(counts.count) < needed:
-        what = f"{family.name} needs tokens in at least {needed} ranks or bins"
-        raise FitError(what, "fit", "Take more tokens, or finer bins.")
+        fault = f"{family.name} needs tokens in at least {needed} ranks or bins"
+        raise FitError(fault, "fit", "Take more tokens, or finer bins.")
     likelihood, begin = Likelihood(family, counts, first), np.array(family.origin)
     if family.limit and first >= family.limit_since:
         limit, natural = _maximum(family.limit, counts, first)
@@ -216,8 +216,8 @@ def _inside(likelihood: Likelihood, begin: Reals) -> Reals:
     family = likelihood.family
 
     def loss(natural: Reals) -> tuple[float, Reals, Reals]:
-        at = likelihood(natural)
-        return -at.value, -at.gradient, -at.hessian
+        value = likelihood(natural)
+        return -value.value, -value.gradient, -value.hessian
 
     try:
         return minimum(loss, begin, family.positive)

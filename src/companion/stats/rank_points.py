@@ -83,11 +83,11 @@ def _between(edges: Reals) -> tuple[Reals, Reals, Integers]:
     nodes = 2 + np.ceil(np.clip(120 * half - 0.06, 0, 118)).astype(np.int64)
     y, measure = np.empty(nodes.sum()), np.empty(nodes.sum())
     begin = np.cumsum(nodes) - nodes
-    for each in np.unique(nodes):
-        at, weight = _legendre(int(each))
-        chosen = nodes == each
-        place = begin[chosen, None] + np.arange(each)
-        y[place] = middle[chosen, None] + half[chosen, None] * at
+    for count in np.unique(nodes):
+        points, weight = _legendre(int(count))
+        chosen = nodes == count
+        place = begin[chosen, None] + np.arange(count)
+        y[place] = middle[chosen, None] + half[chosen, None] * points
         measure[place] = half[chosen, None] * weight
     return y, measure, nodes
 

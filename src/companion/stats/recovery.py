@@ -77,7 +77,7 @@ def recover_total(share: npt.ArrayLike, error: npt.ArrayLike, candidates: npt.Ar
         raise ParameterError("a reading error must be above 0", "error", "Give the reading precision.")
     if total.size < 2 or not np.issubdtype(total.dtype, np.integer) or total[0] < 1:
         raise ParameterError("candidates must be two or more whole numbers of at least 1", "candidates", None)
-    key = sha256(b"".join(each.tobytes() for each in (part, sd, total))).digest()
+    key = sha256(b"".join(array.tobytes() for array in (part, sd, total))).digest()
     if key not in _KNOWN:
         _KNOWN[key] = _most_likely(total, part, sd)
     return _KNOWN[key]

@@ -67,8 +67,8 @@ def power_interval(grid: npt.ArrayLike, repeats: Sequence[npt.ArrayLike], *, lev
     scan = np.arange(POWERS[0], POWERS[1] + _STEP / 2, _STEP)
     seen = np.array([f(power) for power in scan])
     best = int(seen.argmin())
-    ends = scan[max(best - 1, 0)], scan[min(best + 1, len(scan) - 1)]
-    estimate = float(minimize_scalar(f, bounds=ends, method="bounded", options={"xatol": 1e-7}).x)
+    bracket = scan[max(best - 1, 0)], scan[min(best + 1, len(scan) - 1)]
+    estimate = float(minimize_scalar(f, bounds=bracket, method="bounded", options={"xatol": 1e-7}).x)
     least = _test(values, again, estimate)
     cut = float(fdtri(least.df_num, least.df_den, level))
     if least.f > cut:
@@ -91,19 +91,19 @@ def _checked(grid: npt.ArrayLike, repeats: Sequence[npt.ArrayLike]) -> tuple[Rea
     if table.ndim != 2 or min(table.shape) < 2:
         raise FitError("a table of fewer than two rows or columns has no interaction", "grid", "Give a whole grid.")
     as_positive(table.ravel(), "grid")
-    again = [as_positive(each, "repeats") for each in repeats]
-    if not sum(float(np.ptp(each)) for each in again) > 0:
+    again = [as_positive(values, "repeats") for values in repeats]
+    if not sum(float(np.ptp(values)) for values in again) > 0:
         raise FitError("no repeated cell differs, so chance cannot be estimated", "repeats", "Give several values.")
     middle = np.exp(np.log(table).mean())  # in units of the middle: large powers of y stay finite
-    return table / middle, [each / middle for each in again]
+    return table / middle, [values / middle for values in again]
 
 
 def _test(values: Reals, repeats: list[Reals], power: float) -> Apart:
     y = boxcox(values, power)
     left = left_of_two(y)
     df_num = (y.shape[0] - 1) * (y.shape[1] - 1)
-    again = [boxcox(each, power) for each in repeats]
-    df_den = sum(len(each) - 1 for each in again)
-    variance = sum(float(((each - each.mean()) ** 2).sum()) for each in again) / df_den
+    again = [boxcox(cell, power) for cell in repeats]
+    df_den = sum(len(cell) - 1 for cell in again)
+    variance = sum(float(((cell - cell.mean()) ** 2).sum()) for cell in again) / df_den
     f = float((left**2).sum()) / df_num / variance
     return Apart(f, df_num, df_den, float(fdtrc(df_num, df_den, f)))

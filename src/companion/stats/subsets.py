@@ -55,9 +55,9 @@ def steps(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     fits = fit_table(sets, [*CHAIN, "k"], level=level, required=False).dropna(subset=["alpha"])
     for key, chain in fits.groupby(CHAIN):
         for k, following in pairwise(sorted(chain["k"])):
-            at, after = (points.loc[(*key, each)].sort_values("model") for each in (k, following))
+            before, after = (points.loc[(*key, threshold)].sort_values("model") for threshold in (k, following))
             try:
-                paired = paired_exponents(after["size"], after["value"], at["value"], level=level)
+                paired = paired_exponents(after["size"], after["value"], before["value"], level=level)
             except FitError:
                 continue
             rows.append((*key, k, following, paired.difference, paired.low, paired.high))

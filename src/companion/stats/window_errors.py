@@ -39,15 +39,15 @@ def filled(n: Sequence[int], successes: Sequence[int], longest: int = DOCUMENT_T
         raise DataError("lengths must ascend from 1, and successes must not rise", "n, successes", "Check them.")
     every = np.arange(1, longest + 1, dtype=float)
     positive = int((count > 0).sum())
-    known_n, known = length[:positive], np.log(count[:positive])
-    curve: Reals = np.exp(np.interp(every, known_n, known))
+    known_n, log_counts = length[:positive], np.log(count[:positive])
+    curve: Reals = np.exp(np.interp(every, known_n, log_counts))
     beyond = every > known_n[-1]
     if positive < len(count):
         end = length[positive]
         curve[beyond] = count[positive - 1] * np.clip((end - every[beyond]) / (end - known_n[-1]), 0, None)
     elif positive > 1:
-        slope = (known[-1] - known[-2]) / (known_n[-1] - known_n[-2])
-        curve[beyond] = np.exp(known[-1] + slope * (every[beyond] - known_n[-1]))
+        slope = (log_counts[-1] - log_counts[-2]) / (known_n[-1] - known_n[-2])
+        curve[beyond] = np.exp(log_counts[-1] + slope * (every[beyond] - known_n[-1]))
     return curve
 
 
@@ -58,7 +58,7 @@ def share_error(n: npt.ArrayLike, successes: npt.ArrayLike, windows: npt.ArrayLi
     draws, and the binomial error of the windows/n windows that do not overlap. What documents share beyond runs is in
     neither. Infinite without a success.
     """
-    lengths, count, places = (np.asarray(each, dtype=float) for each in (n, successes, windows))
+    lengths, count, places = (np.asarray(array, dtype=float) for array in (n, successes, windows))
     curve = filled(lengths.astype(int).tolist(), count.astype(int).tolist())
     after = np.cumsum(curve[::-1])[::-1]  # Σ c(m) over m ≥ n
     tokens = places[0]

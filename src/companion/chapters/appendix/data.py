@@ -362,11 +362,11 @@ def _overlaps() -> Iterator[Row]:
     pairs = published.agreement()
     pairs["relative"] = pairs["difference"].abs() / pairs["first_value"]
     counted = pairs["first"] == "repository"
-    for key, what, compared in (
+    for key, check, compared in (
         ("two_figures", "−ln RBP_k that two figures show (3, 4, 8a and 9 against 7 and 8a)", pairs[~counted]),
         ("exact_counts", "GPT-2’s exact counts on Wikipedia against figures 3 and 4", pairs[counted]),
     ):
-        yield key, what, len(compared), int(compared["ok"].sum()), float(compared["relative"].max()), "relative"
+        yield key, check, len(compared), int(compared["ok"].sum()), float(compared["relative"].max()), "relative"
 
 
 def _fits(ranks: pd.DataFrame) -> Iterator[Row]:
@@ -381,21 +381,21 @@ def _fits(ranks: pd.DataFrame) -> Iterator[Row]:
     curve = published.fit_by_k().merge(fit_table(ranks, by), on=by, suffixes=("_drawn", ""))
     curve = curve[curve["n"] == curve["n"].max()]  # at the other thresholds only four models were published
     off = pd.concat([curve["r_squared"] - curve["r_squared_drawn"], curve["alpha"] + curve["slope"]]).dropna().abs()
-    what = "R² and slopes of figure 6, at the k for which all Pythias are published"
-    yield "figure_6", what, off.size, int((off <= 2e-6).sum()), float(off.max()), "absolute"
+    check = "R² and slopes of figure 6, at the k for which all Pythias are published"
+    yield "figure_6", check, off.size, int((off <= 2e-6).sum()), float(off.max()), "absolute"
 
 
 def _shares(ranks: pd.DataFrame) -> Iterator[Row]:
     """Check what shares must obey: the histogram sums to one, RBP_k rises with k, figure 5 was rounded."""
     mass = published.rank_bins().groupby("model")["mass"].sum()
     off = (mass - 1).abs()
-    what = "bin masses of figure 8c sum to 1 over ranks 2 and up"
-    yield "bins", what, off.size, int((off <= 1e-5).sum()), float(off.max()), "absolute"
+    check = "bin masses of figure 8c sum to 1 over ranks 2 and up"
+    yield "bins", check, off.size, int((off <= 1e-5).sum()), float(off.max()), "absolute"
 
     step = ranks.sort_values("k").groupby(["dataset", "model"])["value"].diff().dropna()
     rise = max(float(step.max()), 0.0)
-    what = "−ln RBP_k never rises from one k to the next"
-    yield "monotone", what, step.size, int((step <= 0).sum()), rise, "absolute"
+    check = "−ln RBP_k never rises from one k to the next"
+    yield "monotone", check, step.size, int((step <= 0).sum()), rise, "absolute"
 
     figure_5 = published.rbp().query("source == 'figure 5'")
     scaled = np.exp(-figure_5["neg_log_rbp"]) * 1e6

@@ -27,7 +27,7 @@ def with_fair_guess(scored: pd.DataFrame, known: Sequence[npt.ArrayLike]) -> pd.
     (n,). Adds fair_low, fair_high, fair_inside, fair_score (log score in nats) and fair_gain (score less that);
     all are missing where fewer than two different numbers were known.
     """
-    rows = [_guess(np.asarray(each, dtype=np.float64)) for each in known]
+    rows = [_guess(np.asarray(outcomes, dtype=np.float64)) for outcomes in known]
     guesses = pd.DataFrame(rows, scored.index, columns=["df", "mean", "scale"])
     low, high = student.interval(scored["level"], guesses["df"], guesses["mean"], guesses["scale"])
     outcome = scored["outcome"]
@@ -37,11 +37,11 @@ def with_fair_guess(scored: pd.DataFrame, known: Sequence[npt.ArrayLike]) -> pd.
     return scored.assign(**dict(zip(COLUMNS, values, strict=True)))
 
 
-def _guess(known: npt.NDArray[np.float64]) -> tuple[float, float, float]:
+def _guess(values: npt.NDArray[np.float64]) -> tuple[float, float, float]:
     """Compute degrees of freedom, mean and scale; missing where there is no scatter."""
-    if len(known) < 2 or not np.ptp(known) > 0:
+    if len(values) < 2 or not np.ptp(values) > 0:
         return (np.nan, np.nan, np.nan)
-    return len(known) - 1, known.mean(), known.std(ddof=1) * np.sqrt(1 + 1 / len(known))
+    return len(values) - 1, values.mean(), values.std(ddof=1) * np.sqrt(1 + 1 / len(values))
 
 
 def known_to_ladders(table: pd.DataFrame) -> list[list[float]]:
@@ -52,15 +52,15 @@ def known_to_ladders(table: pd.DataFrame) -> list[list[float]]:
     """
     keys = [(function, fields.get("k")) for function, fields in zip(table["function"], table["fields"], strict=True)]
     ks = sorted({k for function, k in keys if function in ("exponent", "slope_in_cross_entropy")})
-    known: dict[tuple[str, int], list[float]] = defaultdict(list)
+    outcomes: dict[tuple[str, int], list[float]] = defaultdict(list)
     for text in counted(ks, families=[FIRST]):
         counts = text.of(FIRST, seed=0)
         for k in ks:
             y = counts.log_neg_log_rbp[:, counts.place(k)]
-            known["exponent", k].append(float(exponents(counts.sizes, y[None])[0]))
+            outcomes["exponent", k].append(float(exponents(counts.sizes, y[None])[0]))
             slope = np.polyfit(np.log(counts.cross_entropy), y, 1)[0]
-            known["slope_in_cross_entropy", k].append(float(slope))
-    return [known.get(key, []) for key in keys]
+            outcomes["slope_in_cross_entropy", k].append(float(slope))
+    return [outcomes.get(key, []) for key in keys]
 
 
 #: −ln RBP_k of models made worse and of the smaller model at about the same cross-entropy, on judgments, as the head of

@@ -180,8 +180,8 @@ def fit_ladder(
     tables: list[list[pd.DataFrame]] = [[], [], []]
     for text in texts:
         if len(text.firsts) < 3:
-            what = f"{len(text.firsts)} sizes are too few for a law"
-            raise FitError(what, f"{text.families[0]} on {text.dataset}", "Give the ranks of at least three sizes.")
+            fault = f"{len(text.firsts)} sizes are too few for a law"
+            raise FitError(fault, f"{text.families[0]} on {text.dataset}", "Give the ranks of at least three sizes.")
         if text.documents < 2:
             raise FitError("an interval needs several documents", text.dataset, "Give a text of several documents.")
         left = text.left_out()
@@ -266,8 +266,8 @@ def scatter_panels(splits: pd.DataFrame) -> Panels:
     def draw(ax: Axes, dataset: str) -> None:
         rows = splits[splits["dataset"] == dataset]
         place = rows["threshold"].map(thresholds.index).to_numpy(float)
-        whole = 100 * np.sqrt(rows["total"].to_numpy(float))
-        ax.hlines(whole, place - 0.42, place + 0.42, color=INK, lw=1.3, label="whole scatter")
+        scatter = 100 * np.sqrt(rows["total"].to_numpy(float))
+        ax.hlines(scatter, place - 0.42, place + 0.42, color=INK, lw=1.3, label="whole scatter")
         for i, (part, (name, colour, marker)) in enumerate(PARTS.items()):
             if rows[part].isna().all():
                 continue
@@ -279,8 +279,8 @@ def scatter_panels(splits: pd.DataFrame) -> Panels:
                 edge = np.full((~seen).sum(), least)
                 ax.plot(x[~seen], edge, marker, color=colour, mfc="none", ms=6, mew=1.3, clip_on=False)
             if part == "seed":
-                ends = 100 * np.sqrt(rows[["seed_low", "seed_high"]].to_numpy(float).T)
-                ax.vlines(x, np.maximum(ends[0], least), ends[1], color=colour, lw=1.2)
+                seed_interval = 100 * np.sqrt(rows[["seed_low", "seed_high"]].to_numpy(float).T)
+                ax.vlines(x, np.maximum(seed_interval[0], least), seed_interval[1], color=colour, lw=1.2)
         for border in range(1, len(thresholds)):
             ax.axvline(border - 0.5, color=INK, lw=0.8, ls=":")
         ax.set_xticks(range(len(thresholds)), thresholds)
@@ -432,10 +432,10 @@ def _on_shared_rungs(text: Counts, family: str, ks: Sequence[int]) -> list[LeftO
     both = [text.of(name, seed=0) for name in (TRANSFORMER, family)]
     shared = [rung for rung in both[0].models["rung"] if rung in set(both[1].models["rung"])]
     if len(shared) < 3:
-        what = f"{len(shared)} sizes of {family} are sizes of the transformer too"
-        raise DataError(what, text.dataset, "A law needs three. Train more: rbp ladder train --family.")
+        fault = f"{len(shared)} sizes of {family} are sizes of the transformer too"
+        raise DataError(fault, text.dataset, "A law needs three. Train more: rbp ladder train --family.")
     places = [[counts.models["rung"].tolist().index(rung) for rung in shared] for counts in both]
-    return [counts.keep(at, ks).left_out() for counts, at in zip(both, places, strict=True)]
+    return [counts.keep(models, ks).left_out() for counts, models in zip(both, places, strict=True)]
 
 
 def compare_architectures(

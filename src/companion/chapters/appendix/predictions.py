@@ -75,12 +75,12 @@ def _find(node: Any, entry: Sequence[str], fields: Mapping[str, Any]) -> Iterato
     if isinstance(node, dict):
         fields = {**fields, **node}
     if not entry:
-        own = dict(zip(("low", "middle", "high"), node, strict=True)) if isinstance(node, list) else {}
-        yield "", {"dataset": fields.get("text"), **fields, **own}
+        interval = dict(zip(("low", "middle", "high"), node, strict=True)) if isinstance(node, list) else {}
+        yield "", {"dataset": fields.get("text"), **fields, **interval}
         return
     for place in range(len(node)) if entry[0] == "*" else [int(entry[0]) if isinstance(node, list) else entry[0]]:
-        for rest, found in _find(node[place], entry[1:], fields):
-            yield (f".{place}" if entry[0] == "*" else "") + rest, found
+        for rest, fields_below in _find(node[place], entry[1:], fields):
+            yield (f".{place}" if entry[0] == "*" else "") + rest, fields_below
 
 
 def measure(forecasts: pd.DataFrame, outcomes: Outcomes) -> pd.DataFrame:
@@ -162,20 +162,20 @@ def score_kinds(forecasts: pd.DataFrame, tested: pd.DataFrame) -> pd.DataFrame:
     Columns kind, made, tested, inside (how many intervals hold; missing of events), better (than the naive guess), gain
     (the sum of the log scores over the naive ones).
     """
-    made = forecasts.groupby("kind", sort=False).size().rename("made").reset_index()
+    counts = forecasts.groupby("kind", sort=False).size().rename("made").reset_index()
     scores = tested.groupby("kind").agg(
         tested=("gain", "size"),
-        inside=("inside", lambda each: each.sum(min_count=1)),
+        inside=("inside", lambda inside: inside.sum(min_count=1)),
         better=("better", "sum"),
         gain=("gain", "sum"),
     )
-    return made.merge(scores, how="left", on="kind").fillna({"tested": 0, "better": 0, "gain": 0.0})
+    return counts.merge(scores, how="left", on="kind").fillna({"tested": 0, "better": 0, "gain": 0.0})
 
 
 def largest_against_known(texts: Sequence[Counts]) -> float:
     """Divide the largest size trained by the largest of the first ladder, from which the forecasts were made."""
-    known = counted([1], families=[FIRST])[0].of(FIRST)
-    return float(max(texts[0].of(family).sizes.max() for family in (TRANSFORMER, LSTM)) / known.sizes.max())
+    first_ladder = counted([1], families=[FIRST])[0].of(FIRST)
+    return float(max(texts[0].of(family).sizes.max() for family in (TRANSFORMER, LSTM)) / first_ladder.sizes.max())
 
 
 # ── What the page shows
@@ -200,8 +200,8 @@ def plot_scores(files: Mapping[str, pd.DataFrame], level: float) -> Panels:
             x, y = rows["away"].to_numpy(float), i + offsets
             ax.plot(x[inside], y[inside], "o", color=INK, ms=5, mew=0)
             for seen, marker in ((np.abs(x) <= reach, "o"), (x > reach, ">"), (x < -reach, "<")):
-                at = ~inside & seen
-                ax.plot(x[at].clip(-reach, reach), y[at], marker, color=MISS, mfc="none", mew=1.4, ms=5.5)
+                missed = ~inside & seen
+                ax.plot(x[missed].clip(-reach, reach), y[missed], marker, color=MISS, mfc="none", mew=1.4, ms=5.5)
         name_rows(ax, [fill(kind, 32, break_on_hyphens=False) for kind in labels])
         ax.set_xlim(-1.08 * reach, 1.08 * reach)
         ax.xaxis.set_major_formatter(SIGNED)

@@ -74,8 +74,8 @@ class RankVariants:
         tokens = self.tokens[self.tokens.document == document].head(count)
         if tokens.empty:
             available = sorted(set(self.tokens.document))
-            what = f"document {document} has no ranked tokens"
-            raise ParameterError(what, "document", f"Choose one of {available[0]} to {available[-1]}.")
+            fault = f"document {document} has no ranked tokens"
+            raise ParameterError(fault, "document", f"Choose one of {available[0]} to {available[-1]}.")
         return pieces_of(tokens, self.tokenizer, rule)
 
 
@@ -95,8 +95,8 @@ def rank_variants(model: str, corpus: str, protocol: Protocol, settings: Setting
     variants = RankVariants(model, stores)
     first = int((variants.tokens.greater + variants.tokens.equal == 1).sum())
     if first in (0, len(variants.tokens)):
-        what = f"{first} of {len(variants.tokens)} tokens have rank 1, and the chapter compares them with the others"
-        raise DataError(what, corpus, "Rank more tokens, or another text.")
+        fault = f"{first} of {len(variants.tokens)} tokens have rank 1, and the chapter compares them with the others"
+        raise DataError(fault, corpus, "Rank more tokens, or another text.")
     return variants
 
 
@@ -159,12 +159,12 @@ def rbp_curve(every: pd.DataFrame, selected: pd.DataFrame) -> dict[str, Any]:
 
     every: k, rbp; selected: k, value (−ln RBP_k), low, high (binomial), document_low, document_high.
     """
-    ends = {DOCUMENTS: ("document_low", "document_high"), BINOMIAL: ("low", "high")}
+    columns = {DOCUMENTS: ("document_low", "document_high"), BINOMIAL: ("low", "high")}
 
     def shares(ax: Axes) -> None:
         ax.step(every["k"], every["rbp"], where="post", color=COLOURS[BINOMIAL], linewidth=1.6)
         for name, width in ((DOCUMENTS, 1.4), (BINOMIAL, 4.0)):
-            low, high = (np.exp(-selected[end]) for end in reversed(ends[name]))
+            low, high = (np.exp(-selected[end]) for end in reversed(columns[name]))
             ax.vlines(selected["k"], low, high, color=COLOURS[name], linewidth=width, label=f"by {name}")
         ax.yaxis.set_major_formatter(PercentFormatter(1))
         ax.set_ylabel(f"{rbp_label()}: share of tokens with rank ≤ k")
@@ -173,7 +173,7 @@ def rbp_curve(every: pd.DataFrame, selected: pd.DataFrame) -> dict[str, Any]:
 
     def widths(ax: Axes) -> None:
         for name, marker in ((DOCUMENTS, "o"), (BINOMIAL, "s")):
-            low, high = (np.exp(-selected[end]) for end in reversed(ends[name]))
+            low, high = (np.exp(-selected[end]) for end in reversed(columns[name]))
             ax.plot(selected["k"], 100 * (high - low), marker=marker, color=COLOURS[name], label=f"by {name}")
         ax.set_ylabel("width of the interval (percentage points)")
         ax.set_ylim(bottom=0)
@@ -262,9 +262,9 @@ def _why(reason: str) -> str:
     """Shorten a reason by what differs from model to model."""
     if reason.startswith("the model cannot read a row"):
         return "its own code raises"
-    for known in ("the model sees the tokens that it is asked to predict", "cannot load the model"):
-        if reason.startswith(known):
-            return known
+    for cause in ("the model sees the tokens that it is asked to predict", "cannot load the model"):
+        if reason.startswith(cause):
+            return cause
     return reason and "transformers does not build it from a small configuration"
 
 

@@ -32,19 +32,19 @@ Phi = sp.Function("Phi", real=True)
 psi = sp.Function("psi", real=True)
 
 
-def standard_density(at: sp.Expr) -> sp.Expr:
+def standard_density(x: sp.Expr) -> sp.Expr:
     """Write out φ of equation 12."""
-    return sp.exp(-(at**2) / 2) / sp.sqrt(2 * sp.pi)
+    return sp.exp(-(x**2) / 2) / sp.sqrt(2 * sp.pi)
 
 
-def standard_cdf(at: sp.Expr) -> sp.Expr:
+def standard_cdf(x: sp.Expr) -> sp.Expr:
     """Write out Φ of equation 12, by the error function."""
-    return (1 + sp.erf(at / sp.sqrt(2))) / 2
+    return (1 + sp.erf(x / sp.sqrt(2))) / 2
 
 
-def lognormal_density(at: sp.Expr) -> sp.Expr:
+def lognormal_density(x: sp.Expr) -> sp.Expr:
     """Write out ψ of equation 10: the density of equation 9."""
-    return sp.exp(-((sp.log(at) - mu) ** 2) / (2 * sigma**2)) / (sp.sqrt(2 * sp.pi) * sigma * at)
+    return sp.exp(-((sp.log(x) - mu) ** 2) / (2 * sigma**2)) / (sp.sqrt(2 * sp.pi) * sigma * x)
 
 
 def unfold(expression: sp.Expr) -> sp.Expr:
@@ -181,6 +181,6 @@ def _block(item: Checked) -> str:
 
 def formula_list(formulas: Mapping[str, Any], *, fold: str = "") -> str:
     """List formulas by their names, as expressions or as TeX, one below another; folded under `fold` if given."""
-    texts = {name: each if isinstance(each, str) else latex(each) for name, each in formulas.items()}
+    texts = {name: formula if isinstance(formula, str) else latex(formula) for name, formula in formulas.items()}
     rows = (f"<dt>{html.escape(name)}</dt><dd>{display(tex)}</dd>" for name, tex in texts.items())
     return _folded(f"<dl>{''.join(rows)}</dl>", fold)

@@ -145,7 +145,7 @@ def along(path: Path, sizes: npt.ArrayLike) -> pd.DataFrame:
     mu, sigma = path.at(size)
     terms = parts(mu, sigma, exact_sums(mu, sigma))
     y = {"neg_log_p1": terms["neg_log_p1"], "entropy": terms["entropy"]}
-    alpha = [-np.gradient(np.log(each), np.log(size)) for each in y.values()]
+    alpha = [-np.gradient(np.log(metric), np.log(size)) for metric in y.values()]
     return pd.DataFrame({"size": size, "mu": mu, "sigma": sigma, **y, "alpha_p1": alpha[0], "alpha_ce": alpha[1]})
 
 
@@ -179,14 +179,14 @@ def entropies(measured: Iterable[MeasuredRanks]) -> pd.DataFrame:
     Columns dataset, family, model, size; cross_entropy, rank_entropy (nats); share: the second over the first;
     formula, exact: what the authors' μ and σ give by equation 21 and by exact sums, where there are any.
     """
-    given = equation_terms(authors_points())[["model", "entropy_approx", "entropy"]]
-    given = given.rename(columns={"entropy_approx": "formula", "entropy": "exact"}).assign(dataset="wikipedia")
+    points = equation_terms(authors_points())[["model", "entropy_approx", "entropy"]]
+    points = points.rename(columns={"entropy_approx": "formula", "entropy": "exact"}).assign(dataset="wikipedia")
     rows = [
         (ranks.dataset, ranks.family, ranks.model, ranks.size, ranks.cross_entropy, entropy(ranks.counts)[0])
         for ranks in measured
     ]
     names = ["dataset", "family", "model", "size", "cross_entropy", "rank_entropy"]
-    table = pd.DataFrame(rows, columns=names).merge(given, how="left", on=["dataset", "model"])
+    table = pd.DataFrame(rows, columns=names).merge(points, how="left", on=["dataset", "model"])
     table = table.assign(share=table["rank_entropy"] / table["cross_entropy"])
     return table.sort_values(["dataset", "family", "size"], ignore_index=True)
 
@@ -204,14 +204,14 @@ def entropy_summary(table: pd.DataFrame) -> dict[str, Any]:
         ours.melt(["dataset", "family", "model", "size"], ["cross_entropy", "rank_entropy"], "metric"),
         ["dataset", "metric"],
     ).pivot_table(index="dataset", columns="metric", values="r_squared")
-    ends = ours.groupby("dataset")["share"].agg(["first", "last"])
+    shares = ours.groupby("dataset")["share"].agg(["first", "last"])
     return {
         "gap_share.first": share.iloc[0] - 1,
         "gap_share.last": share.iloc[-1] - 1,
-        "ours.texts": len(ends),
+        "ours.texts": len(shares),
         "ours.share_min": ours["share"].min(),
         "ours.share_max": ours["share"].max(),
-        "ours.share_falls": int((ends["last"] < ends["first"]).sum()),
+        "ours.share_falls": int((shares["last"] < shares["first"]).sum()),
         "ours.entropy_high": int((fits["rank_entropy"] >= 0.97).sum()),
         "ours.entropy_closer": int((fits["rank_entropy"] > fits["cross_entropy"]).sum()),
         "ours.r_squared_min": fits["rank_entropy"].min(),

@@ -71,14 +71,14 @@ EQ17 = Equation(
 def check_10() -> Checked:
     """Check that ψ is a density on x > 0; restricted to whole numbers it is renormalized, an assumption of its own."""
     density = notation.lognormal_density(x).subs(x, sp.exp(t)) * sp.exp(t)
-    whole = sp.simplify(sp.integrate(sp.simplify(density), (t, -sp.oo, sp.oo)))
+    integral = sp.simplify(sp.integrate(sp.simplify(density), (t, -sp.oo, sp.oo)))
     return Checked(
         "10",
         "Ranks have the lognormal density at the whole numbers, renormalized.",
         EQ10,
-        _verdict(whole == 1),
+        _verdict(integral == 1),
         "That ranks follow it is the hypothesis.",
-        (("the integral", _equal(sp.Integral(notation.psi(x), (x, 0, sp.oo)), whole)),),
+        (("the integral", _equal(sp.Integral(notation.psi(x), (x, 0, sp.oo)), integral)),),
     )
 
 
@@ -234,7 +234,7 @@ def check_step(equation: Equation, step: Equation, finding: str) -> Checked:
 def check_20() -> Checked:
     """Check c by Euler–Maclaurin: its next terms, over ψ(1)."""
     terms = [boundary(0, order) for order in range(1, 4)]
-    whole = Equation("20, next term", c / notation.psi(1), "≈", P / notation.psi(1) + sp.Rational(1, 2) + terms[0])
+    next_term = Equation("20, next term", c / notation.psi(1), "≈", P / notation.psi(1) + sp.Rational(1, 2) + terms[0])
     return Checked(
         "20",
         "The normalizer is about ψ(1)/2 + P.",
@@ -242,7 +242,7 @@ def check_20() -> Checked:
         PART,
         "Further terms grow as powers of λ: good while λ is small beside 2π.",
         (
-            ("with the next term", whole.tex),
+            ("with the next term", next_term.tex),
             *((f"term of order {order}", latex(term)) for order, term in enumerate(terms, 1)),
         ),
     )
@@ -394,15 +394,15 @@ def check_dominant(term: sp.Expr, number: str, claim: str, name: str) -> Checked
     in_path = term.subs(c, C_OF_Z).subs(mu, -lam * sigma**2)
     ratio = sp.log(Z) / sp.expand_log(in_path, force=True)
     limit = sp.limit(ratio.subs(Z, sp.zeta(1 + lam)), sigma, sp.oo)
-    whole = neg_log_p1()
+    exact = neg_log_p1()
     return Checked(
         number,
         claim,
         Equation(number, -sp.log(notation.psi(1) / c), "=", sp.log(Z)),
-        FAILS if limit == 0 and whole == sp.log(Z) else FOLLOWS,
+        FAILS if limit == 0 and exact == sp.log(Z) else FOLLOWS,
         f"{name} is cancelled by the other two terms; ln Z is left, and stays bounded.",
         (
-            ("equation 16", rf"-\ln p_1 = {latex(whole)}"),
+            ("equation 16", rf"-\ln p_1 = {latex(exact)}"),
             ("(b) λ fixed", limit_line(rf"\frac{{-\ln p_1}}{{{latex(term)}}}", r"\sigma \to \infty", limit)),
         ),
     )
@@ -491,7 +491,7 @@ def on_fixed_lambda() -> dict[str, sp.Expr]:
     z0, z1, z2 = (zeta[n] - _EPS * zeta[n + 2] for n in range(3))
     log_z = sp.log(z0)
     terms = {}
-    for name, whole in (("−ln p₁", log_z), ("CE", log_z + ((1 + lam) * z1 + _EPS * z2) / z0)):
-        terms[f"{name}, limit"] = sp.simplify(whole.subs(_EPS, 0))
-        terms[f"{name}, next term"] = sp.simplify(sp.diff(whole, _EPS).subs(_EPS, 0)) / (2 * sigma**2)
+    for name, expression in (("−ln p₁", log_z), ("CE", log_z + ((1 + lam) * z1 + _EPS * z2) / z0)):
+        terms[f"{name}, limit"] = sp.simplify(expression.subs(_EPS, 0))
+        terms[f"{name}, next term"] = sp.simplify(sp.diff(expression, _EPS).subs(_EPS, 0)) / (2 * sigma**2)
     return terms
