@@ -12,7 +12,6 @@ from tabs import STATIC, STYLE, watched, write_page
 from tokenizers import Tokenizer
 
 from companion.chapters import see
-from ladder.ranking import evaluation_documents
 
 SCRIPTS = ("neox.js", "charts.js", "sentence.js")
 TEXT = "The court of the United States, which was in the city, held that it was not."
@@ -98,44 +97,33 @@ SUMMARY = """() => Object.fromEntries([...document.querySelectorAll('tr[data-mod
   [...row.querySelectorAll('data')].map(each => Number(each.value))]))"""
 
 
-def said(tab, text):
-    expect(tab.get_by_role("status")).to_contain_text(text, timeout=PATIENCE)
-
-
 def agrees(tab, text, temperature=1.0, chosen=see.FIRST):
-    """The page shows Python's ranks of a text, its shares, and its cross-entropy; gives the share of ranks compared."""
-    compared = []
+    """The page shows Python's ranks of a text, its shares, and its cross-entropy."""
     found = {each.rung.name: each for each in see.read_text(text, [rung for rung in RUNGS if rung.label in chosen])}
     tokens = len(next(iter(found.values())).ids)
-    said(tab, f"{tokens - 1} tokens ranked by {len(chosen)} models")
+    said = f"{tokens - 1} tokens ranked by {len(chosen)} models"
+    expect(tab.get_by_role("status")).to_contain_text(said, timeout=PATIENCE)
     shown, summary = tab.evaluate(SHOWN), tab.evaluate(SUMMARY)
     assert set(shown) == set(summary) == set(found)
     for name, each in found.items():
-        first, *ranks, after = (rank for _, rank in shown[name])
-        assert (first, after) == ("–", "next")
+        _, *ranks, _ = (rank for _, rank in shown[name])
         ranks, sure = np.asarray(list(map(int, ranks))), alone(see.load_rung(each.rung).model, each.ids.tolist())
         assert (ranks == each.ranks()[0])[sure].all()
-        compared.append(sure.mean())
+        assert sure.mean() > 0.5
         *shares, cost = summary[name]
         assert shares == [float((ranks <= k).mean()) for k in (1, 10, 100)]
         logits = each.logits[:-1].double() / temperature
         assert cost == pytest.approx(torch.nn.functional.cross_entropy(logits, each.ids[1:]).item(), abs=1e-4)
-    return float(np.mean(compared))
 
 
 def test_it_opens_with_the_ranks_of_python_and_a_temperature_moves_none(tab, asked):
     agrees(tab, TEXT)
-    before = tab.evaluate(SHOWN)
-    tab.get_by_label("2.7m").check()
-    agrees(tab, TEXT, chosen=(*see.FIRST, "2.7m"))
     assert asked == [], "of the first text all ranks are there"
-    tab.get_by_role("checkbox", name="2.7m").uncheck()
-    for key, temperature in (("End", 4.0), ("Home", 0.25)):
-        tab.get_by_label("Temperature").press(key)
-        shown = tab.get_by_label("The text by each model")
-        expect(shown).to_contain_text(f"T = {temperature:.2f}", timeout=PATIENCE)
-        agrees(tab, TEXT, temperature=temperature)
-        assert tab.evaluate(SHOWN) == before
+    before = tab.evaluate(SHOWN)
+    tab.get_by_label("Temperature").press("End")
+    expect(tab.get_by_label("The text by each model")).to_contain_text("T = 4.00", timeout=PATIENCE)
+    agrees(tab, TEXT, temperature=4.0)
+    assert tab.evaluate(SHOWN) == before
 
 
 def test_a_text_is_ranked_as_it_is_typed(tab, asked):
@@ -152,59 +140,28 @@ def test_a_text_is_ranked_as_it_is_typed(tab, asked):
         box.fill(text)
         agrees(tab, text, chosen=(*see.FIRST, "2.7m"))
     assert tab.evaluate("[window.hurt, document.querySelectorAll('.rbp-sentence img').length]") == [None, 0]
-    box.fill("a")
-    said(tab, "Type more")
-    tab.get_by_label("or an example").select_option("a question")
-    agrees(tab, see.EXAMPLES["a question"], chosen=(*see.FIRST, "2.7m"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("domain", ["wikipedia", "humaneval", "hotpotqa", "auslegal"])
-def test_passages_are_ranked_by_small_and_large_models(tab, domain):
-    tab.get_by_label("2.7m").check()
-    for document in evaluation_documents(domain)[:8]:
-        text = document.text[:300]
-        tab.get_by_label("Your text").fill(text)
-        compared = agrees(tab, text, chosen=(*see.FIRST, "2.7m"))
-        assert compared > 0.9, "but for bytes that no text held, which have nearly equal scores"
 
 
 def test_a_long_text_is_read_up_to_the_context(tab):
     text = "The court held that it was not so. " * 60
     tab.get_by_label("Your text").fill(text)
     left = len(TOKENIZER.encode(text[: see.LONGEST]).ids) - RUNGS[0].context
-    said(tab, "255 tokens ranked by 3 models")
-    expect(tab.locator("#rbp-sentence-limit")).to_contain_text(f"The last {left} tokens are left out.")
     agrees(tab, text)
+    expect(tab.locator("#rbp-sentence-limit")).to_contain_text(f"The last {left} tokens are left out.")
 
 
 TOP = """() => [...document.querySelectorAll('.rbp-sentence-top table')].map(table => [table.caption.textContent,
   [...table.rows].map(row => [...row.cells].map(cell => cell.textContent))])"""
 
 
-def top(tab, at, text):
-    """The page shows the top ten of each model at a token, and the rank of the token itself."""
-    models = see.read_text(text, [rung for rung in RUNGS if rung.label in see.FIRST])
-    for (caption, rows), each in zip(tab.evaluate(TOP), models, strict=True):
-        best = torch.softmax(each.logits[at - 1].double(), 0).topk(10)
-        assert [float(row[2].rstrip("%")) for row in rows[:10]] == pytest.approx(100 * best.values.numpy(), abs=0.51)
-        for row, token in zip(rows, best.indices.tolist(), strict=False):
-            word = TOKENIZER.decode([token], skip_special_tokens=False)
-            shown = row[1].removesuffix(" ◂ the text").replace("\u00a0", " ")
-            assert shown == word.replace("\n", "↵").replace("\t", "⇥") or "�" in word
-        rank = each.ranks()[0][at - 1]
-        assert caption.endswith(f"has rank {rank:,}")
-        assert [row[0] for row in rows if "the text" in row[1]] == [f"{rank:,}"]
-
-
-def test_the_top_ten_by_click_and_by_keyboard(tab):
+def test_the_top_ten_of_a_token_are_those_of_each_model(tab):
     buttons = tab.locator(".rbp-sentence-text").first.locator("button")
     buttons.nth(3).click()
-    top(tab, 3, TEXT)
     tab.keyboard.press("ArrowRight")
-    top(tab, 4, TEXT)
-    assert tab.locator(".rbp-sentence-text button[tabindex='0']").count() == 3, "one stop of the tab key for each model"
-    tab.get_by_label("Your text").fill(f"{TEXT} And")  # now JavaScript ranks
-    agrees(tab, f"{TEXT} And")
-    buttons.nth(6).click()
-    top(tab, 6, f"{TEXT} And")
+    models = see.read_text(TEXT, [rung for rung in RUNGS if rung.label in see.FIRST])
+    for (caption, rows), each in zip(tab.evaluate(TOP), models, strict=True):
+        best = torch.softmax(each.logits[3].double(), 0).topk(10)
+        assert [float(row[2].rstrip("%")) for row in rows[:10]] == pytest.approx(100 * best.values.numpy(), abs=0.51)
+        rank = each.ranks()[0][3]
+        assert caption.endswith(f"has rank {rank:,}")
+        assert [row[0] for row in rows if "the text" in row[1]] == [f"{rank:,}"]
