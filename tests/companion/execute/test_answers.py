@@ -1,6 +1,5 @@
 """What a rerun answers, against tables made by hand."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +8,12 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from companion.chapters import elsewhere, forecasts, noise
+from companion.chapters import noise
 from companion.execute import prose, rerun
 from companion.execute.comparison import compare, difference
-from companion.execute.parameters import declared, sweeps
-from companion.execute.results import Recorded, read_book
+from companion.execute.results import Recorded
 from companion.execute.run import copied_names, find, with_names
 from companion.project import Project
-from companion.stats import cells
 from rbp import provenance
 from rbp.report import law
 
@@ -49,7 +46,8 @@ def fitted(path, **values):
 
 
 def test_each_family_and_k_has_its_verdict(tmp_path):
-    laws = fitted(write(tmp_path / "mine.csv", {"F": 1.0}))
+    path = write(tmp_path / "mine.csv", {"F": 1.0, "G": 2.0})
+    laws = fitted(path, families=["F"])
     assert list(law.verdicts(laws.fits)) == [law.HOLDS, law.RISES, law.OPEN, law.OPEN, law.HOLDS]
     assert laws.fits["alpha"].iloc[[0, 1, 4]].tolist() == pytest.approx([0.1, -0.05, 0.08])
     assert law.summary(laws.fits) == [
@@ -57,40 +55,19 @@ def test_each_family_and_k_has_its_verdict(tmp_path):
         "In 2 it is open: the interval of α contains 0.",
         "For cross-entropy the law holds in 1 of 1 cases of family and dataset.",
     ]
-    bent = fitted(write(tmp_path / "mine.csv", {"F": 1.0}), level=0.5).fits
+    bent = fitted(path, families=["F"], level=0.5).fits
     assert list(law.verdicts(bent))[2] == law.BENT
-
-
-def test_a_family_has_a_row_with_its_verdict_at_each_k(tmp_path):
-    """A row fits a screen: of many thresholds some are shown, the first and the last among them."""
-    grid, left_out = rerun.verdict_grid(fitted(write(tmp_path / "mine.csv", {"F": 1.0, "G": 2.0})).fits)
-    assert left_out == 0
-    assert grid.columns.tolist() == ["Family", "Dataset", "k = 1", "k = 10", "k = 100", "k = 1,000", "cross-entropy"]
-    assert grid.iloc[0].tolist() == [
-        "F",
-        "text",
-        "holds 0.100",
-        "rises −0.050",
-        "open 0.129",
-        "open −0.021",
-        "holds 0.080",
-    ]
-    ks, laws = (1, 2, 3, 4, 5, 6, 7, 8, 90), fitted(write(tmp_path / "mine.csv", {"F": 1.0}, (1,)))
-    many = pd.concat([laws.fits[:1].assign(k=k) for k in ks], ignore_index=True)
-    grid, left_out = rerun.verdict_grid(many)
-    assert left_out == len(ks) - rerun.COLUMNS
-    assert [grid.columns[2], grid.columns[-1]] == ["k = 1", "k = 90"]
-
-
-def test_what_was_not_requested_or_not_measured_is_said(tmp_path):
-    path = write(tmp_path / "mine.csv", {"F": 1.0})
-    assert fitted(path).notes == ()
+    both = fitted(path)
+    grid, left_out = rerun.verdict_grid(both.fits)
+    assert (both.notes, left_out) == ((), 0)
+    cells = ["holds 0.100", "rises −0.050", "open 0.129", "open −0.021", "holds 0.080"]
+    assert grid.set_index("Family").loc["F"].tolist() == ["text", *cells]
     laws = fitted(path, ks=[1, 7])
     assert laws.notes == (
         "k = 7: requested, but not measured.",
         "k = 10, 100, 1,000: measured, but left out of these fits by the parameter ks.",
     )
-    assert laws.fits["k"].dropna().tolist() == [1]
+    assert set(laws.fits["k"].dropna()) == {1}
 
 
 def test_sentences_that_no_longer_apply_are_counted_and_shown():
@@ -104,20 +81,9 @@ def test_sentences_that_no_longer_apply_are_counted_and_shown():
     assert "data: 1. With other numbers in this run: 1. Not in this run: 1." in said
     for cell in ("Of the fits, 3 of 4 hold.", "none of 4", "yours", "not in this run"):
         assert f">{cell}</td>" in said
-    assert prose.fill_in(text, "one", book, run).count("this run") == 2
     assert "3 of 4 (this run: none of 4)" in prose.fill_in(text, "one", book, run)
-
-
-def test_several_values_make_several_runs():
-    cell = 'measurements: str = "published"  # whose\nlevel: float = 0.95  # level\nks: list[int] = []  # k\n'
-    parameters = declared(cell, "one")
-    assert sweeps(parameters, [], "one") == [{}]
-    assert sweeps(parameters, ["level=0.8,0.9", "ks=1,2"], "one") == [
-        {"level": 0.8, "ks": [1, 2]},
-        {"level": 0.9, "ks": [1, 2]},
-    ]
-    both = ["measurements=a.csv,b.csv", "measurements=c.csv"]
-    assert sweeps(parameters, both, "one") == [{"measurements": "a.csv,b.csv"}, {"measurements": "c.csv"}]
+    nothing = run | {"all": Recorded(0)}
+    assert "3 of 4 (not in this run)" in prose.fill_in(text, "one", book, nothing)
 
 
 def test_runs_are_compared_by_family_dataset_and_k(tmp_path):
@@ -132,7 +98,7 @@ def test_runs_are_compared_by_family_dataset_and_k(tmp_path):
     assert pd.read_csv(tmp_path / "compared.csv")["alpha | other.csv"].notna().sum() == 4
 
 
-def test_what_differs_between_runs_is_said_first(tmp_path):
+def test_what_differs_between_runs_is_said_first():
     """Two of three cells are shared: one α moves within its interval, the other beyond it, and turns its verdict."""
     rows = {
         "alpha": [(0.10, 0.11), (0.10, -0.10), (0.1, np.nan)],
@@ -149,9 +115,6 @@ def test_what_differs_between_runs_is_said_first(tmp_path):
     )
     assert "do not differ" in difference(table.iloc[:2], ["a", "a"])
     assert "nothing can be compared" in difference(table.iloc[2:], ["a", "b"])
-    one = write(tmp_path / "one.csv", {"F": 1.0}, (1,))
-    compare(find(Project(), "holds"), [{"measurements": one}] * 2, tmp_path / "compared.html")
-    assert "The runs do not differ" in (tmp_path / "compared.html").read_text()
 
 
 def test_a_run_is_named_by_what_its_files_hold_and_takes_them_along(tmp_path):
@@ -178,86 +141,29 @@ class Shell:
         self.user_ns: dict[str, Any] = {}
 
 
-def text_of(markup):
-    return BeautifulSoup(markup, "html.parser").get_text(" ")
-
-
 def test_a_chapters_own_answer_stands_before_the_laws(tmp_path):
     chapter = find(Project(), "forecasts")
     given = chapter.effective({"measurements": write(tmp_path / "mine.csv", {"F": 1.0})})
     with provenance.recording():
         shell = Shell()
         run = rerun.Rerun(chapter, given, shell)
-        before = text_of(run.opening())
-        begin_statement = shell.user_ns["_begin_statement"]
-        begin_statement((), ())
+        before = run.opening()
+        shell.user_ns["_begin_statement"]((), ())
         run.answer(["the book’s data say so"])  # which is no answer for the reader
-        assert text_of(run.opening()) == before
+        assert run.opening() == before
         provenance.note(tmp_path / "mine.csv")
         run.answer(["2 of 3 are <right>."])
     page = BeautifulSoup(run.opening(), "html.parser")
     law = page.select_one("details")
     assert law is not None
     assert "the law holds in 1 of 3 cases" in law.extract().get_text()
-    assert "2 of 3 are <right>. Data: yours" in page.get_text(" ")
-    assert "law holds" not in page.get_text()
+    assert "2 of 3 are <right>. Data: yours" in " ".join(page.get_text(" ").split())
 
 
-def test_a_chapter_without_measurements_sets_its_answers_numbers_beside_the_books():
-    chapter = find(Project(), "see")
-    run = rerun.Rerun(chapter, chapter.effective({"k": 3}), Shell())
-    accepted = read_book(Project().expected)["see"]
-    key, other = next((k, v) for k, v in accepted.items() if isinstance(v.value, float) and k in answer_keys(chapter))
-    moved = accepted | {key: replace(other, value=1.5 * other.value, data="k = 3")}
-    page = BeautifulSoup(run.opening(moved), "html.parser")
-    assert len(page.select("tbody tr")) == 1
-    assert page.select("tbody td")[-1].get_text() == "k = 3"
-    assert "All of its numbers are the same" in run.opening(accepted)
-
-
-def answer_keys(chapter):
-    (cell,) = prose.answer_of(chapter.notebook["cells"])
-    return {key for place in prose.VALUE.finditer(cell["source"]) for key in prose.keys_of(place)}
-
-
-def test_a_whole_of_nothing_is_not_in_the_run():
-    assert prose.filled("{value}`few:of all` hold", {"few": Recorded(3), "all": Recorded(4)}) == "3 of 4 hold"
-    assert prose.filled("{value}`few:of all` hold", {"few": Recorded(0), "all": Recorded(0)}) == ""
-    assert prose.filled("{value}`few` hold", {}) == ""
-    book = {"one": {"few": Recorded(3), "all": Recorded(4)}}
-    run = {"few": Recorded(0), "all": Recorded(0)}
-    assert prose.fill_in("{value}`few:of all`", "one", book, run) == "3 of 4 (not in this run)"
-
-
-@pytest.mark.parametrize(("fits", "resamples", "need"), [(24, 100, 480), (24, 478, 480), (24, 480, 0), (4, 100, 0)])
-def test_simulations_too_few_to_decide_say_so(fits, resamples, need):
-    """The smallest p of n simulations is 1/(n + 1), and Holm multiplies it by the number of tests."""
-    judged = pd.DataFrame({"range": "large", "verdict": [noise.BEYOND] * 3 + [noise.OPEN] * (fits - 3)})
+@pytest.mark.parametrize(("resamples", "need"), [(100, 480), (478, 480), (480, 0)])
+def test_simulations_too_few_to_decide_say_so(resamples, need):
+    """The smallest p of n simulations is 1/(n + 1), and Holm multiplies it by the number of tests: 24 here."""
+    judged = pd.DataFrame({"range": "large", "verdict": [noise.BEYOND] * 3 + [noise.OPEN] * 21})
     first, *rest = noise.answers(judged, level=0.95, resamples=resamples)
-    assert f"significantly more than counting (Holm) in 3 of {fits} fits." in first
-    assert len(rest) == bool(need) == (fits / (resamples + 1) >= 1 - 0.95)
-    if need:
-        assert f"none of {fits} tests can reach 0.95" in rest[0]
-        assert rest[0].endswith(f"Give resamples={need}.")
-        assert noise.answers(judged, level=0.95, resamples=need) == [first]
-
-
-def test_elsewhere_says_where_alpha_grows():
-    own = ["dataset", "family", "k", "ratio", "low", "high"]
-    rows = [("d", "F", 10, 0.5, 0.4, 0.6), ("d", "F", 100, 1.2, 1.1, 1.3), ("d", "G", 10, 0.9, 0.8, 0.95)]
-    assert elsewhere.answer(pd.DataFrame(rows, columns=own), [10, 100]) == (
-        "α is larger at k = 10 or 100 than at k = 1 in 1 of 2 cases of family and dataset, significantly in 1 of 2 "
-        "cases. It is significantly smaller in 1 of 2 cases."
-    )
-    assert "is not known whether" in elsewhere.answer(pd.DataFrame(), [10])
-
-
-def test_forecasts_are_counted_and_models_that_cannot_be_hidden_are_named():
-    sizes = np.array([10**6, 10**7, 10**8, 10**9])
-    points = pd.DataFrame({"dataset": "d", "family": "F", "k": 1, "model": list("abcd"), "size": sizes})
-    points["value"] = [1.0, 0.8, 0.7, 0.9]  # the last is above the line of the others
-    every, cut = forecasts.forecast_every_cut(points, level=0.95), {"holdout": 2, "holdout_few": 3, "level": 0.95}
-    hidden = cells.forecasts(points, **cut)
-    first, fewer = forecasts.answers(every, hidden, hidden.iloc[:0], **cut)
-    assert first.startswith("Forecasts of hidden models are too optimistic in 1 of 1 cases")
-    assert "in 1 of 1 lines" in fewer
+    assert "significantly more than counting (Holm) in 3 of 24 fits." in first
+    assert [each.endswith(f"Give resamples={need}.") for each in rest] == [True] * bool(need)

@@ -24,11 +24,9 @@ show("added", theirs)
 def later():
     return both
 show("function", later())
-plain = 1
 table = {}
 table["x"] = level
 show("item", table)
-show("plain", plain)
 show("read here", shipped())
 show("not read here", 1)
 """
@@ -61,9 +59,6 @@ def test_origins_follow_names_and_files_through_the_cells():
         "added": {YOURS, BOOK},
         "function": {YOURS, BOOK},
         "item": {"level = 0.8"},
-        "plain": set(),
         "read here": {BOOK},
         "not read here": set(),
     }
-    Origins(shell, {}, drain)
-    assert len(shell.ast_transformers) == 1  # of the latest page alone

@@ -1,5 +1,3 @@
-import json
-
 import pytest
 
 from companion.execute.parameters import declared, parse
@@ -20,11 +18,6 @@ sets: list[Literal["wiki", "code"]] = [
 PARAMETERS = declared(SOURCE, "01_a")
 
 
-def value(assignment):
-    (result,) = parse(PARAMETERS, [assignment], "01_a").values()
-    return result
-
-
 def test_declarations_are_read_from_the_source():
     assert [(p.name, p.type, p.default, p.choices) for p in PARAMETERS] == [
         ("measurements", "str", "published", None),
@@ -36,13 +29,8 @@ def test_declarations_are_read_from_the_source():
         ("tie_rule", "str", "paper", ("paper", "strict", "expected")),
         ("sets", "list[str]", ["wiki"], ("wiki", "code")),
     ]
-    assert PARAMETERS[0].help == 'where the numbers come from: "published", a CSV or Parquet file'
-    assert PARAMETERS[-1].help == "datasets"
-    assert {p.name: p.bounds for p in PARAMETERS if p.bounds} == {
-        "level": {"gt": 0, "lt": 1},
-        "ks": {"ge": 1, "le": 1000},
-    }
-    assert json.dumps([p.as_dict() for p in PARAMETERS])
+    bounds = {"level": {"gt": 0, "lt": 1}, "ks": {"ge": 1, "le": 1000}}
+    assert {p.name: p.bounds for p in PARAMETERS if p.bounds} == bounds
 
 
 @pytest.mark.parametrize(
@@ -51,7 +39,6 @@ def test_declarations_are_read_from_the_source():
         ("k = 1  # threshold", "declares no parameter"),
         ("k: int = 1", "no comment"),
         ("k: int = __import__('os').getpid()  # code", "cannot be read"),
-        ("k: Literal['a'] = 'b'  # choice", "does not fit"),
         ("k: int = 0  # a number; k ≥ 1", "does not fit"),
         ("k: int = 1  # a number ≥ 1", "range cannot be read"),
     ],
@@ -68,14 +55,13 @@ def test_a_parameters_cell_declares_and_does_nothing_else(source, complaint):
         ("level=1e-9", 1e-9),
         ("log=false", False),
         ("ks=1,2, 3", [1, 2, 3]),
-        ("names=GPT-2,Pythia", ["GPT-2", "Pythia"]),
         ('names=["a,b"]', ["a,b"]),
         ("sets=code,wiki", ["code", "wiki"]),
         ("measurements=a=b.csv", "a=b.csv"),
     ],
 )
 def test_values_are_read_by_the_declared_type(assignment, expected):
-    result = value(assignment)
+    (result,) = parse(PARAMETERS, [assignment], "01_a").values()
     assert result == expected
     assert type(result) is type(expected)
 
@@ -84,7 +70,6 @@ def test_values_are_read_by_the_declared_type(assignment, expected):
     ("assignments", "complaint"),
     [
         (["levle=0.9"], r'no parameter "levle" \(01_a\)\nDid you mean "level"\? There are: measurements, level'),
-        (["level"], "sets nothing"),
         (["k=1", "k=2"], "given twice"),
         (["k=1.5"], r"'1.5' is not of type int \(parameter k\)\nIts type is int, its default -1"),
         (["level=1"], r"^1 is out of range \(parameter level\)\nIts range is 0 < level < 1, its default 0.95.$"),

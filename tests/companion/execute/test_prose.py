@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from companion.execute.prose import NO_VALUE, all_or_none, fill_in, filled, lacking
+from companion.execute.prose import NO_VALUE, all_or_none, fill_in, lacking
 from companion.execute.results import Recorded
 from companion.project import Project
 
@@ -16,33 +16,14 @@ def test_values_are_written_out_as_plain_text():
     assert fill_in("{value}`n:,`", "04_k2", values) == NO_VALUE
 
 
-@pytest.mark.parametrize(
-    ("part", "whole", "words"),
-    [
-        (0, 5, "none of 5 families"),
-        (1, 5, "1 of 5 families"),
-        (2, 2, "both families"),
-        (5, 5, "all 5 families"),
-        (1, 1, "the only family"),
-        (0, 1, "no family"),
-    ],
-)
-def test_a_count_of_things_reads_well_for_none_one_two_and_many(part, whole, words):
-    values = {"part": Recorded(part), "whole": Recorded(whole)}
-    sentence = "It holds in {value}`part:of whole` families, of 1 of 1,000."
-    expected = f"It holds in {words}, of 1 of 1,000."
-    assert fill_in(sentence, "k1", {"k1": values}) == filled(sentence, values) == expected
-    assert all_or_none(f"It holds in {part} of {whole} families.") == f"It holds in {words}."
-    assert all_or_none(f"It holds. {part} of {whole} families.") == f"It holds. {words[0].upper()}{words[1:]}."
-
-
 def test_counts_are_written_in_words_or_out_of_a_whole():
     values = {"k1": {key: Recorded(n) for key, n in {"few": 3, "all": 12, "many": 1300, "share": 0.31}.items()}}
     text = "{value}`few:words` {value}`few:of all` {value}`k1::all:of all` {value}`many:words`"
     assert fill_in(text, "k1", values) == "Three 3 of 12 all 12 1,300"
-    values["k1"] |= {"none": Recorded(0), "two": Recorded(2)}
-    text = "It fits {value}`none:of all` and {value}`two:of two`. {value}`two:of two` fit."
-    assert fill_in(text, "k1", values) == "It fits none of 12 and both. Both fit."
+    values["k1"] |= {"none": Recorded(0), "two": Recorded(2), "one": Recorded(1)}
+    text = "It fits in {value}`none:of all`, in {value}`one:of one` cases. {value}`two:of two` fit."
+    assert fill_in(text, "k1", values) == "It fits in none of 12, in the only case. Both fit."
+    assert all_or_none("It holds in 5 of 5 families. 2 of 2 fit.") == "It holds in all 5 families. Both fit."
     assert fill_in("{value}`few:of gone`, {value}`gone:of few`", "k1", values) == f"{NO_VALUE}, {NO_VALUE}"
     for wrong in ("{value}`all:of few`", "{value}`share:of all`", "{value}`few:of share`", "{value}`share:words`"):
         with pytest.raises(ValueError, match=wrong[8:13]):

@@ -1,17 +1,13 @@
 """Steps of small projects: `src/heavy/tables.py` makes the tables, and notes in `made.txt` each time that it does."""
 
 import importlib
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pandas as pd
 import pytest
 from mini import write_chapter
 
 from companion.execute import steps as steps_module
-from companion.execute.inputs import imported_files, named_modules
 from companion.execute.run import execute, find
 from companion.execute.steps import table
 from companion.project import ROOT, Project
@@ -94,39 +90,18 @@ def test_a_step_declares_what_it_reads(project, monkeypatch):
     assert not (project.steps / "careless.parquet").exists()
 
 
-def test_what_a_module_imports_is_among_its_files():
-    """What the static graph finds holds all that Python loads of the project for the same import."""
-    module = "rbp.cli"  # of all, the one that imports the least from other packages
-    code = f"import sys, {module}; print(*[m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'rbp'])"
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    files = set(imported_files(Project(), [module]))
-    assert {Path(path) for path in done.stdout.split()} <= files
+READS = """
+from pathlib import Path
+from companion.execute.page import Page
+from companion.execute.steps import table
+from companion.project import Project
+table("double", Project(Path({root!r})))
+Page("ledger").close()
+"""
 
 
-def test_imports_of_a_cell_are_found_wherever_they_stand():
-    code = "import a.b\ndef f():\n    from c import d as e\nif x:\n    import g\n"
-    assert named_modules(code) == {"a.b", "c", "c.d", "g"}
-    assert named_modules("%matplotlib inline") == set()
-
-
-def read_in(project):
-    return f"""
-        from pathlib import Path
-        from companion.execute import steps
-        from rbp import provenance
-        from companion.project import Project
-        value = int(steps.table("double", Project(Path({str(project.root)!r})))["x"].sum())
-    """
-
-
-def declare_read(path):
-    """Let the chapter's last cell say, as `page.close()` does, which steps were read."""
-    said = r"\"reads\": [], \"steps\": sorted(provenance.noted().steps)}"
-    path.write_text(path.read_text().replace(r"\"reads\": []}", said))
-
-
-def test_a_chapter_declares_the_steps_that_it_reads(project, without_kernel):
-    declare_read(write_chapter(project, "01_a", read_in(project)))
+@pytest.mark.usefixtures("without_kernel")
+def test_a_chapter_declares_the_steps_that_it_reads(project):
+    write_chapter(project, "ledger", READS.format(root=str(project.root)), close=False)
     with pytest.raises(ChapterError, match=r"it reads undeclared steps: double.*\nAdd them to rbp\.steps"):
-        execute(find(project, "01_a"), {}, project.runs / "a", project.root)
+        execute(find(project, "ledger"), {}, project.runs / "a", project.root)
