@@ -12,8 +12,6 @@ from rbp.report.page import STYLE
 
 STATIC = ROOT / "book" / "_static"
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-#: what the fixture `tab` of `tests/companion` takes by its parameter
-BY_MOUSE_AND_TOUCH = {"argvalues": [{}, PHONE], "indirect": True, "ids": ["mouse", "touch"]}
 
 
 def write_page(folder: Path, body: str, *scripts: str) -> str:

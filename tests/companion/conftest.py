@@ -4,8 +4,7 @@ import pytest
 from tabs import watched
 
 
-@pytest.fixture(params=[{}])
-def tab(request, browser, address):
-    """Its tab; the parameter is for the browser's context."""
-    with watched(browser, address, "file:", **request.param) as tab:
+@pytest.fixture
+def tab(browser, address):
+    with watched(browser, address, "file:") as tab:
         yield tab

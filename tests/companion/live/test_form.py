@@ -45,8 +45,6 @@ def sent(browser):
         elif request.method == "PUT":
             tab.wait_for_timeout(SLOW)
             route.fulfill(json=UPLOADED)
-        elif request.method == "DELETE":
-            route.fulfill(status=204)
         else:
             script = path == "/live/live.js"
             body = (STATIC / "live.js").read_text() if script else PAGE
@@ -68,36 +66,8 @@ def test_a_run_waits_for_the_table_that_is_on_its_way(sent):
     expect(tab.locator(".rbp-now")).to_contain_text("failed")
     assert [request[:2] for request in requests] == [("PUT", "/api/uploads/mine.csv"), ("POST", "/api/runs")]
     assert json.loads(requests[1][2])["parameters"] == {"measurements": UPLOADED["value"]}
-
-
-def test_no_run_begins_where_the_table_is_refused(sent):
-    tab, requests = sent
     tab.set_input_files("input[type=file]", FILE | {"name": "bad.csv"})
     tab.click("text=Run this chapter")
     expect(tab.locator(".rbp-said")).to_contain_text("no table (bad.csv)")
     tab.wait_for_timeout(SLOW)
-    assert [request[0] for request in requests] == ["PUT"]
-
-
-def test_the_same_file_has_one_entry_and_is_deleted_after_a_question(sent):
-    tab, requests = sent
-    row = tab.locator("label", has_text="mine.csv (uploaded")
-    for _ in range(2):
-        tab.set_input_files("input[type=file]", FILE)
-        expect(row.locator("input")).to_be_checked(timeout=10_000)
-        tab.wait_for_timeout(2 * SLOW)
-    assert row.count() == 1
-    delete = tab.get_by_role("button", name="delete mine.csv")
-    questions = []
-    for accept in (False, True):
-        tab.once(
-            "dialog",
-            lambda dialog, accept=accept: (
-                questions.append(dialog.message),
-                dialog.accept() if accept else dialog.dismiss(),
-            ),
-        )
-        delete.click()
-        expect(row).to_have_count(0 if accept else 1)
-    assert questions == ["Delete mine.csv (uploaded 1 Nov 10:00:00)?"] * 2
-    assert [request[0] for request in requests] == ["PUT", "PUT", "DELETE"]
+    assert [request[0] for request in requests[2:]] == ["PUT"], "no run begins where the table is refused"

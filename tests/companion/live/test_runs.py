@@ -1,6 +1,5 @@
 """Readers' runs: in their order, one at a time here, and none of them lost."""
 
-import json
 import os
 import subprocess
 import sys
@@ -23,9 +22,10 @@ def test_a_run_is_executed_and_shows_how_far_it_is(runs):
     assert done.requested <= done.started <= done.ended
     assert runs.progress(run.id) == (2, 2)
     assert "0.2" in (runs.page(run.id) / "01_a.html").read_text()
-    (runs.path(run.id) / "log.txt").write_text("é" * 30_000 + "the end")  # of a long log, only the end is shown
-    assert runs.log(run.id).endswith("ééthe end")
-    assert len(runs.log(run.id)) <= 20_000
+    failed = ended(runs, runs.ask("01_a", {"value": 13}).id)
+    assert (failed.state, failed.message) == ("failed", "thirteen is not taken")
+    with pytest.raises(ParameterError, match="has no page"):
+        runs.page(failed.id)
 
 
 def test_runs_wait_for_one_another_in_their_order_and_not_too_many(runs):
@@ -34,19 +34,11 @@ def test_runs_wait_for_one_another_in_their_order_and_not_too_many(runs):
     others = [runs.ask("01_a", {"value": 0.01 * i}) for i in range(3)]
     with pytest.raises(ParameterError, match="3 runs are waiting already"):
         runs.ask("01_a", {})
-    assert [run.id for run in runs.all()] == [run.id for run in reversed([first, *others])]
     runs.cancel(others[1].id)
     runs.cancel(first.id)
     states = [ended(runs, run.id).state for run in (first, *others)]
     assert states == ["cancelled", "done", "cancelled", "done"]
     assert runs.get(others[0].id).ended <= runs.get(others[2].id).started
-
-
-def test_what_goes_wrong_is_shown(runs):
-    run = ended(runs, runs.ask("01_a", {"value": 13}).id)
-    assert (run.state, run.message) == ("failed", "thirteen is not taken")
-    with pytest.raises(ParameterError, match="has no page"):
-        runs.page(run.id)
 
 
 def test_a_process_that_dies_loses_no_other(runs):
@@ -78,23 +70,20 @@ def test_the_next_server_finds_what_this_one_did(project, script):
         ("cell 1 of 2\n", False, "cut off", "The server ended while this ran. Run it again."),
         ("cell 2 of 2\n", True, "done", ""),
         ("cell 1 of 2\nerror: Stopped after 15 minutes.\n", False, "failed", "Stopped after 15 minutes."),
-        (None, False, "cut off", "The server ended while this ran. Run it again."),
     ],
-    ids=["in the middle", "done", "failed", "not begun"],
+    ids=["in the middle", "done", "failed"],
 )
 def test_a_run_whose_server_was_killed_shows_what_became_of_it(project, script, log, page, state, message):
     folder = project.runs / "live" / "0123456789ab"
     run = {"id": "0123456789ab", "chapter": "01_a", "parameters": {}, "state": "running", "requested": 1.0}
     write_json(folder / "run.json", run)
-    if log:
-        (folder / "log.txt").write_text(log)
+    (folder / "log.txt").write_text(log)
     if page:
         (folder / "page").mkdir()
     (folder.parent / "damaged").mkdir()
     (folder.parent / "damaged" / "run.json").write_text("{")
     runs = Runs(project, command=script)
     assert [(run.id, run.state, run.message) for run in runs.all()] == [("0123456789ab", state, message)]
-    assert json.loads((folder / "run.json").read_text())["state"] == state
     runs.close()
 
 
