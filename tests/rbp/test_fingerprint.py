@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +19,6 @@ from rbp.extract.extraction import extract
 from rbp.fingerprint import digest_bytes
 from rbp.texts.protocol import protocol
 
-WINDOWS = protocol("windows", length=64)
-
 
 @pytest.fixture(autouse=True)
 def index(tmp_path, monkeypatch):
@@ -31,10 +28,9 @@ def index(tmp_path, monkeypatch):
 
 @pytest.fixture
 def large(tmp_path):
-    """A file of an hour ago, large enough to be noted."""
+    """A file that is large enough to be noted."""
     path = tmp_path / "weights.bin"
     path.write_bytes(np.random.default_rng(0).bytes(2**20 + 5))
-    os.utime(path, (1e9, 1e9))
     return path
 
 
@@ -43,14 +39,6 @@ def settled(monkeypatch):
     """All files were written a minute ago: `os.utime` does not set back when one was changed."""
     now = time.time_ns
     monkeypatch.setattr(fingerprint.time, "time_ns", lambda: now() + 60 * 10**9)
-
-
-@pytest.fixture
-def hashed(monkeypatch):
-    """An item for each piece that is read from now on."""
-    pieces = []
-    monkeypatch.setattr(fingerprint, "sha256", lambda *data: [hashlib.sha256(*data), data or pieces.append("read")][0])
-    return pieces
 
 
 @pytest.mark.parametrize("size", [0, 64, 65, 150])
@@ -63,95 +51,50 @@ def test_a_file_is_named_by_its_pieces(tmp_path, monkeypatch, size):
     assert fingerprint.fingerprint([tmp_path / "a"]) == digest_bytes(data) == wanted
 
 
-def test_of_several_files_the_names_count_and_not_their_folder(tmp_path):
-    def of(*names, folder):
-        (tmp_path / folder).mkdir()
-        for name, text in names:
-            (tmp_path / folder / name).write_text(text)
-        return fingerprint.fingerprint([tmp_path / folder / name for name, _ in names])
-
-    first = of(("a", "1"), ("b", "2"), folder="x")
-    assert first == of(("a", "1"), ("b", "2"), folder="y")
-    others = [[("a", "2"), ("b", "1")], [("b", "1"), ("a", "2")], [("a", "12"), ("b", "")], [("a", "1"), ("c", "2")]]
-    assert len({first, *(of(*each, folder=str(i)) for i, each in enumerate(others))}) == 5
+def test_several_files_are_named_by_a_line_for_each(tmp_path):
+    paths = [tmp_path / "b", tmp_path / "a"]
+    for path in paths:
+        path.write_text(path.name * 3)
+    lines = "".join(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n" for path in paths)
+    assert fingerprint.fingerprint(paths) == hashlib.sha256(lines.encode()).hexdigest()
 
 
-@pytest.mark.usefixtures("settled")
-def test_what_is_noted_is_not_hashed_again(large, tmp_path, hashed):
-    name = fingerprint.fingerprint([large])
-    assert len(hashed) == 1
-    (tmp_path / "link").symlink_to(large)
-    assert fingerprint.fingerprint([tmp_path / "link"]) == fingerprint.fingerprint([large]) == name
-    assert len(hashed) == 1
-
-
-def _other_byte_and_its_time(path, content):
+def other_byte(path):
+    """Another first byte, and the time of writing as before."""
     times = path.stat()
     with path.open("r+b") as stream:
         stream.write(b"x")
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
-def _longer(path, content):
-    path.write_bytes(content + b"x")
-
-
 @pytest.mark.usefixtures("settled")
-@pytest.mark.parametrize("change", [_other_byte_and_its_time, _longer])
-def test_a_file_that_changes_is_hashed_again(large, hashed, change):
-    before = fingerprint.fingerprint([large])
-    change(large, large.read_bytes())
-    assert fingerprint.fingerprint([large]) == hashlib.sha256(large.read_bytes()).hexdigest() != before
-    assert len(hashed) == 2
-
-
-def test_a_file_that_was_written_just_now_is_not_noted(large, index, hashed):
-    """Within a tick of the clock it could be written again, and look the same."""
-    large.touch()
-    fingerprint.fingerprint([large])
-    fingerprint.fingerprint([large])
-    assert len(hashed) == 2
-    assert not index.exists()
-
-
-DAMAGES = {
-    "cut short": lambda text: text[: len(text) // 2],
-    "another form": lambda text: "[1, 2]",
-    "another digest": lambda text: text.replace(json.loads(text)["files"].popitem()[1][-1], "0" * 64),
-    "no entry": lambda text: json.dumps({**json.loads(text), "files": dict.fromkeys(json.loads(text)["files"], 1)}),
-}
-
-
-@pytest.mark.usefixtures("settled")
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_index_is_made_anew(large, index, hashed, damage):
+def test_what_is_noted_is_not_hashed_again_until_the_file_changes(large, index, monkeypatch):
     name = fingerprint.fingerprint([large])
+    with monkeypatch.context() as patch:
+        patch.setattr(fingerprint, "_hash_piece", None)
+        assert fingerprint.fingerprint([large]) == name
+    other_byte(large)
+    assert fingerprint.fingerprint([large]) == hashlib.sha256(large.read_bytes()).hexdigest() != name
     whole = index.read_text()
-    index.write_text(DAMAGES[damage](whole))
-    assert fingerprint.fingerprint([large]) == name
-    assert len(hashed) == 2
+    index.write_text(whole.replace(json.loads(whole)["files"][str(large)][-1], "0" * 64))  # damaged: made anew
+    assert fingerprint.fingerprint([large]) == hashlib.sha256(large.read_bytes()).hexdigest()
     assert index.read_text() == whole
 
 
-@pytest.mark.usefixtures("settled")
-def test_the_index_forgets_files_that_are_gone_and_survives_many_writers(large, tmp_path, index):
-    files = [Path(shutil.copy(large, tmp_path / str(i))) for i in range(8)]
-    with ThreadPoolExecutor(8) as pool:
-        assert len({*pool.map(lambda path: fingerprint.fingerprint([path]), files)}) == 1
-    for path in files:
-        path.unlink()
+def test_a_file_that_was_written_just_now_is_not_noted(large, index):
+    """Within a tick of the clock it could be written again, and look the same."""
+    large.touch()
     fingerprint.fingerprint([large])
-    assert [*json.loads(index.read_text())["files"]] == [str(large)]
+    assert not index.exists()
 
 
-def test_a_file_that_is_missing_or_no_file(tmp_path):
+def test_a_file_that_is_missing_no_file_or_grows_while_it_is_hashed_is_refused(large, tmp_path, monkeypatch):
     for name in ("missing", "."):
         with pytest.raises(DataError, match="cannot read the file"):
             fingerprint.fingerprint([tmp_path / name])
-
-
-def test_a_file_that_grows_while_it_is_hashed(large, monkeypatch):
-    monkeypatch.setattr(fingerprint, "sha256", lambda *data: [hashlib.sha256(*data), _longer(large, b"")][0])
+    piece = fingerprint._hash_piece
+    grown = lambda *given: [large.write_bytes(bytes(2**21)), piece(*given)][1]  # noqa: E731
+    monkeypatch.setattr(fingerprint, "_hash_piece", grown)
     with pytest.raises(DataError, match="changed while it was read"):
         fingerprint.fingerprint([large])
 
@@ -164,51 +107,36 @@ def model(saved, tmp_path):
     return Path(shutil.copytree(saved("gpt2"), tmp_path / "model"))
 
 
-@pytest.fixture
-def ranked(model, tmp_path):
-    """ranked(out): the stores of the model on a text, in a folder of that name."""
+def rank(model, tmp_path):
     corpus = str(write_texts(tmp_path / "mine.jsonl", texts(3, longest=30)))
-    return lambda out: extract([str(model)], [corpus], WINDOWS, tmp_path / out, Settings())
+    extract([str(model)], [corpus], protocol("windows", length=64), tmp_path / "out", Settings())
 
 
-def _tokenizer(folder):
-    (folder / "tokenizer.json").write_text((folder / "tokenizer.json").read_text() + "\n")
-
-
-def _same_again(folder):
+def test_files_exchanged_between_fingerprint_and_loading(model, tmp_path, monkeypatch):
     """The same bytes in another file: nobody knows what it held meanwhile."""
-    shutil.copy(folder / "model.safetensors", folder / "new")
-    (folder / "new").replace(folder / "model.safetensors")
-
-
-@pytest.mark.parametrize("change", [_tokenizer, _same_again])
-def test_files_exchanged_between_fingerprint_and_loading(model, ranked, tmp_path, monkeypatch, change):
     load = extraction.load_model
-    monkeypatch.setattr(extraction, "load_model", lambda *given: [change(model), load(*given)][1])
+
+    def exchanged(*given):
+        shutil.copy(model / "model.safetensors", model / "new")
+        (model / "new").replace(model / "model.safetensors")
+        return load(*given)
+
+    monkeypatch.setattr(extraction, "load_model", exchanged)
     with pytest.raises(DataError, match="changed while it was read"):
-        ranked("out")
+        rank(model, tmp_path)
     assert not list(tmp_path.glob("out/*"))
 
 
-def test_weights_that_are_written_into_while_they_are_ranked_by(model, ranked, monkeypatch):
+def test_weights_that_are_written_into_while_they_are_ranked_by(model, tmp_path, monkeypatch):
     """Those of a file in the ranking's dtype are read from it: what is written there is what is ranked by."""
-    path, rank = model / "model.safetensors", extraction.Ranker.rank_packs
+    rank_packs = extraction.Ranker.rank_packs
 
     def changed(ranker, packs):
-        with path.open("r+b") as stream:
+        with (model / "model.safetensors").open("r+b") as stream:
             stream.seek(-64, os.SEEK_END)
             stream.write(b"\0" * 64)
-        return rank(ranker, packs)
+        return rank_packs(ranker, packs)
 
     monkeypatch.setattr(extraction.Ranker, "rank_packs", changed)
-    with pytest.raises(DataError, match=r"changed while it was read"):
-        ranked("out")
-
-
-def test_weights_that_are_replaced_while_the_old_ones_are_ranked_by(model, ranked, monkeypatch):
-    whole = ranked("whole")[0]
-    rank = extraction.Ranker.rank_packs
-    changed = lambda ranker, packs: [_same_again(model), rank(ranker, packs)][1]  # noqa: E731
-    monkeypatch.setattr(extraction.Ranker, "rank_packs", changed)
-    (store,) = ranked("out")
-    assert {path.name for path in (store / "parts").iterdir()} == {path.name for path in (whole / "parts").iterdir()}
+    with pytest.raises(DataError, match="changed while it was read"):
+        rank(model, tmp_path)

@@ -2,27 +2,19 @@
 
 import shutil
 import weakref
-from dataclasses import replace
-from importlib.util import find_spec
-from itertools import groupby, islice
+from itertools import islice
 
-import numpy as np
 import pytest
-import survey
 import torch
 from by_hand import assert_ranked, token_by_token
-from draws import rest_slow
-from tiny import CONFIGS, VOCAB, load, make_tokenizer, random_model, texts, write_texts
-from torch.utils._python_dispatch import TorchDispatchMode
+from tiny import load, make_tokenizer, texts, write_texts
 
-from rbp.api import rank
 from rbp.choices import Settings
-from rbp.errors import DataError, ParameterError
+from rbp.errors import DataError
 from rbp.extract.extraction import extract
-from rbp.extract.forward import Copies, Ranker
-from rbp.kernel import equal_rows
+from rbp.extract.forward import Ranker
 from rbp.models.find import find_model
-from rbp.models.load import load_tokenizer, looks_at_length
+from rbp.models.load import load_tokenizer
 from rbp.store import open_store
 from rbp.texts.corpora import Corpus
 from rbp.texts.protocol import Row, plan_rows, protocol
@@ -43,7 +35,7 @@ def make(saved):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", rest_slow(["opt", "gemma2", "mixtral"], CONFIGS.keys() - {"opt", "gemma2", "mixtral"}))
+@pytest.mark.parametrize("kind", ["opt", "gemma2", "mixtral"])
 def test_by_hand(kind, make, saved):
     ranker, rows = make(kind)
     ranker.check(rows)
@@ -60,7 +52,6 @@ def test_by_hand(kind, make, saved):
 
 DOCUMENTS = [" ".join(texts(2, seed=4, longest=40)), "", "the", " ", *texts(2, seed=4, longest=9), "a", ""]
 TOKENIZERS = {
-    "plain, without a padding token": ({}, ("windows", 12, 6)),
     "padding and cutting on the left": (
         {"padding_side": "left", "pad_token": "<|end|>", "truncation_side": "left"},
         ("authors", 24, None),
@@ -97,133 +88,27 @@ def test_nothing_is_off_by_one(saved, which, tmp_path):
         assert_ranked(logits, token, row.greater, row.equal, row.nll)
 
 
-def test_vocabulary_limit(make, tokenizer):
-    whole, rows = make("gpt2")
-    limited, _ = make("gpt2", vocabulary=len(tokenizer))
-    assert len(tokenizer) < VOCAB
-    every, some = whole.rank(rows), limited.rank(rows)
-    assert (some.greater <= every.greater).all()
-    assert (some.greater < every.greater).any()
-    assert (some.greater + some.equal).max() <= len(tokenizer)
-    with pytest.raises(ParameterError, match="vocabulary"):
-        make("gpt2", vocabulary=VOCAB + 1)
-
-
 def test_out_of_memory_halves_the_batch_and_lets_go_of_what_it_held(make, monkeypatch):
     ranker, rows = make("gpt2", batch=8)
     whole, going, batches, held = ranker.rank(rows), Ranker._going, [], []
-    errors = iter(["CUDA out of memory", "CUBLAS_STATUS_ALLOC_FAILED", *["can't allocate memory"] * 9])
+    errors = iter(["CUDA out of memory", "CUBLAS_STATUS_ALLOC_FAILED", "can't allocate memory"])
+    most = 2
 
     def short_of_memory(self, some, equal):
         assert all(tensor() is None for tensor in held)
         batches.append(len(some))
-        if len(some) > 2 and len(batches) > 1:  # the first batch passes, so that there is something to compare
+        if len(some) > most:
             activations = torch.zeros(3)
             held.append(weakref.ref(activations))
             raise RuntimeError(next(errors))
         return going(self, some, equal)
 
     monkeypatch.setattr(Ranker, "_going", short_of_memory)
-    again = ranker.rank([*rows, *rows])
-    assert all((np.tile(a, 2) == b).all() for a, b in zip(whole, again, strict=True))
-    assert batches[:5] == [8, 8, 4, 2, 2]
-    assert (ranker.batch, ranker.halvings[-1]) == (2, (2, 0.0))
-    monkeypatch.setattr(Ranker, "_going", lambda self, some, equal: short_of_memory(self, [*some, *some, *some], equal))
+    assert all((a == b).all() for a, b in zip(whole, ranker.rank(rows), strict=True))
+    assert (batches[:3], ranker.batch) == ([len(rows[:8]), 4, 2], 2)
+    most, errors = 0, iter(["CUDA out of memory"] * 2)
     with pytest.raises(DataError, match="single row"):
         ranker.rank(rows)
-
-
-FREE = {"empty", "empty_like", "new_empty", "detach", "promote_types"}
-WAITS = {"_local_scalar_dense", "nonzero", "_unique2", "masked_select", "equal"}
-
-
-class Launches(TorchDispatchMode):
-    """Notes the operations that would be launched on a GPU, and those that would wait for it."""
-
-    def __init__(self):
-        super().__init__()
-        self.launched, self.waited = [], []
-
-    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
-        name = str(operation).split(".")[1]
-        if name in WAITS:
-            self.waited.append(name)
-        if not operation.is_view and name not in FREE:
-            self.launched += [name] * (1 + (name == "constant_pad_nd"))  # it fills, then copies
-        return operation(*args, **(kwargs or {}))
-
-
-class Recorded:
-    """Stands for a kernel by Triton, or for a product: it notes its launches."""
-
-    def __init__(self):
-        self.launches = 0
-
-    def __getitem__(self, grid):
-        return self
-
-    def __call__(self, *given, **options):
-        self.launches += 1
-
-
-@pytest.mark.skipif(not find_spec("triton"), reason="triton is not installed")
-@pytest.mark.parametrize("backend", ["tiles", "triton"])
-def test_a_batch_takes_at_most_8_launches_beside_products_and_counts_and_no_wait(make, backend, monkeypatch):
-    from rbp.kernel import tiles, triton_kernel
-
-    count, merge, multiply = Recorded(), Recorded(), Recorded()
-    monkeypatch.setattr(triton_kernel, "check_runs", lambda problem: None)
-    monkeypatch.setattr(tiles, "check_runs", lambda problem: None)
-    for module, name, kernel in (
-        (tiles, "_count", count),
-        (tiles, "multiply", multiply),
-        (triton_kernel, "_kernel", count),
-        (triton_kernel, "_merge", merge),
-    ):
-        monkeypatch.setattr(module, name, kernel)
-    ranker, _ = make("gpt2")
-    ranker.backend, tokens, head = backend, 32 * 511, replace(ranker.head, weight=torch.zeros(5000, 64))
-    hidden = torch.zeros(1, tokens + 1, 64)
-    monkeypatch.setattr(ranker.reader, "hidden", lambda ids: hidden)
-    row = Row(0, 0, np.zeros(tokens + 1, dtype=np.int64), np.arange(1, tokens + 1))
-    equal = equal_rows(head.weight)
-    with Launches() as seen:
-        tally = ranker._tally([row], head, equal)
-    assert len(tally.total) == tokens
-    assert not seen.waited
-    assert len(seen.launched) + merge.launches <= 8, seen.launched
-    if backend == "tiles":  # 8 blocks of rows, with the target's tile and three others
-        assert (multiply.launches, count.launches) == (8 * 4, 8 * 4)
-    else:
-        assert count.launches == 1 + 4
-
-
-def test_a_gpu_is_waited_for_once_a_pack_when_the_next_one_is_on_its_way(make):
-    ranker, rows = make("gpt2", batch=2)
-    packs = [rows, rows[:3], rows[2:]]
-    expected, events = [ranker.rank(pack) for pack in packs], []
-
-    class Noted(Copies):
-        def to_host(self, tally):
-            events.append("batch")
-            return tally, lambda: events.append("wait")
-
-    def noted(stream):
-        events.clear()
-        ranker._copies = Noted(torch.device("cpu"))
-        ranker._copies.stream = stream
-        for before, ranks in zip(expected, ranker.rank_packs(packs), strict=True):
-            for a, b in zip(before, ranks, strict=True):  # of other threads: −ln p may differ in its last digits
-                np.testing.assert_allclose(a, b, rtol=1e-5)
-            events.append("pack")
-        return [(event, len(list(same))) for event, same in groupby(events)]
-
-    ranker.language = replace(ranker.language, places=("cpu",))  # so that batches are set going one by one
-    first, second, third = (("batch", -(-len(pack) // 2)) for pack in packs)
-    ended = [("wait", 1), ("pack", 1)]
-    assert noted(None) == [first, *ended, second, *ended, third, *ended]
-    both = ("batch", first[1] + second[1])
-    assert noted("a stream") == [both, *ended, third, *ended, *ended]
 
 
 def test_nan_names_document_and_position(make, monkeypatch):
@@ -239,26 +124,6 @@ def test_nan_names_document_and_position(make, monkeypatch):
     monkeypatch.setattr(Ranker, "_hidden", with_nan)
     with pytest.raises(DataError, match=f"NaN .document {bad.document}, position {bad.start + bad.scored[2]}"):
         ranker.rank(rows)
-
-
-@pytest.mark.long
-def test_every_rank_is_that_of_the_logits_whatever_the_rows_of_no_token_are(tmp_path, monkeypatch):
-    monkeypatch.setattr(survey, "THREADS", (2,))
-    monkeypatch.setattr(survey, "LENGTHS", (survey.LONGEST, 5, 37, 99, 5))
-    for change in ("as it is", "biases of -1e4"):
-        monkeypatch.delitem(survey.CHANGES, change)
-    found = survey.survey("roberta", tmp_path)
-    assert found.outcome == "exact", found
-    assert found.padding == "unseen", "padded to positions that are not there, which end a GPU's work"
-    assert found.tokens > 200
-    assert found.near < 0.1 * found.tokens  # the others are decided
-
-
-def test_the_configurations_that_say_that_a_model_looks_at_the_length_of_its_input():
-    for kind, looks in {"dynamic": True, "longrope": True, "linear": False, "llama3": False}.items():
-        assert looks_at_length({"rope_parameters": {"rope_type": kind}}) is looks
-        assert looks_at_length({"rope_scaling": {"type": kind, "factor": 2.0}, "activation": "dynamic"}) is looks
-        assert looks_at_length({"text_config": {"rope_parameters": {"full_attention": {"rope_type": kind}}}}) is looks
 
 
 def test_a_look_at_the_length_that_no_configuration_says_is_found_out(saved, caplog):
@@ -280,13 +145,3 @@ def test_a_look_at_the_length_that_no_configuration_says_is_found_out(saved, cap
     right = alone.rank(rows)
     assert (ranker.rank(rows).greater == right.greater).all()
     assert (wrong.nll != right.nll).mean() > 0.5  # had it not been found out
-
-
-def test_a_model_whose_weights_wait_elsewhere_is_ranked_where_its_layers_run(tmp_path):
-    accelerate, tokenizer = pytest.importorskip("accelerate"), make_tokenizer()
-    model, other = random_model("gpt2"), random_model("gpt2")
-    accelerate.disk_offload(other, offload_dir=tmp_path)
-    assert other.device.type == "meta"
-    results = [rank(each, texts(2), tokenizer=tokenizer) for each in (model, other)]
-    one, two = (each.store.ranks()["greater"].tolist() for each in results)
-    assert one == two

@@ -1,16 +1,12 @@
 """What a measurement would cost: its tokens are those that are ranked, its operations are counted by hand."""
 
-import shutil
-from pathlib import Path
-
 import pytest
 from commands import here
 from tiny import VOCAB, texts, write_texts
 
 from rbp.choices import Settings
-from rbp.extract.extraction import extract, planned
-from rbp.extract.plan import plan_lines
-from rbp.store import Store, open_store
+from rbp.extract.extraction import planned
+from rbp.store import open_store
 from rbp.texts.protocol import protocol
 
 
@@ -37,20 +33,3 @@ def test_operations_by_hand(saved, tmp_path):
     assert found.read - found.ranked == 3  # the first token of each is read alone
     assert found.flops == 2 * (found.read * body + found.ranked * VOCAB * 32)
     assert found.flops - half.flops == found.ranked * VOCAB * 32
-
-
-def test_the_time_is_that_of_the_model_s_last_store(saved, tmp_path):
-    text, how = write_texts(tmp_path / "mine.jsonl", ["the rank of a token"] * 3), protocol("windows", length=64)
-    model, out, settings = str(saved("gpt2")), tmp_path / "out", Settings(device="cpu")
-    (before,) = planned([model], [str(text)], how, out, settings)
-    assert before.seconds is None
-    assert plan_lines([before])[1].endswith("?")
-    (folder,) = extract([model], [str(text)], how, out, settings)
-    for rate, finished in ((7, "2020-01-01"), (25, "2099-01-01"), (0, "2100-01-01")):
-        store = Store(Path(shutil.copytree(folder, out / finished)))
-        store.relabel(store.manifest["about"] | {"tokens_per_second": rate, "finished": finished})
-    (after,) = planned([model], [str(text)], how, out, settings)
-    assert after.seconds == pytest.approx(after.ranked / 25)
-    for other in (Settings(device="cpu", dtype="bfloat16"), Settings(device="cpu", dtype="float64")):
-        assert planned([model], [str(text)], how, out, other)[0].seconds is None
-    assert planned([str(saved("neox"))], [str(text)], how, out, settings)[0].seconds is None

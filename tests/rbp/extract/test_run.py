@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 import torch
 from commands import here, refused
-from draws import rest_slow
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tiny import random_model, texts, write_texts
@@ -24,7 +23,7 @@ from rbp.measurements import open_source
 from rbp.models.find import find_model
 from rbp.models.load import load_tokenizer
 from rbp.models.training import Training
-from rbp.store import find_place, measurement_digest, open_store, read_manifest
+from rbp.store import measurement_digest, open_store, read_manifest
 from rbp.texts.corpora import open_corpus
 from rbp.texts.protocol import Protocol, protocol
 
@@ -82,9 +81,6 @@ def test_a_rerun_does_nothing_but_take_labels_and_what_is_known_of_the_training(
     assert again(Settings(family="mine")) == folder
     assert (open_store(folder).family, open_store(folder).training) == ("mine", known)
     assert parts(folder) == parts(measured[2])
-    (folder / "manifest.json").write_text(json.dumps({**json.loads(before), "format": 99}))
-    with pytest.raises(DataError, match="another version"):
-        open_store(folder)
 
 
 @pytest.mark.long
@@ -157,18 +153,6 @@ def test_a_damaged_file_is_never_served(measured, tmp_path, damage, of_manifest)
     assert table.drop(columns="source").equals(open_source(store).table.drop(columns="source"))
 
 
-def test_a_manifest_without_its_checksum_is_not_believed_and_what_made_it_seals_it(again, measured):
-    folder, manifest = again(), read_manifest(measured[2])
-    del manifest["checksum"]
-    manifest["about"]["size"] += 1
-    write_json(folder / "manifest.json", manifest)
-    with pytest.raises(DataError, match=r"(?s)altered.*Run the command that made it again"):
-        open_store(folder)
-    again()
-    assert open_store(folder).size == manifest["about"]["size"] - 1
-    assert open_store(folder).ranks().equals(open_store(measured[2]).ranks())
-
-
 def test_whatever_is_damaged_missing_or_left_over_is_done_again(again, measured, caplog):
     folder, before = again(), parts(measured[2])
     *some, missing = sorted(before)[:5]
@@ -176,40 +160,40 @@ def test_whatever_is_damaged_missing_or_left_over_is_done_again(again, measured,
         (folder / "parts" / name).write_bytes(damaged(before[name], how, 0.4, 60))
     (folder / "parts" / missing).unlink()
     (folder / "parts" / ".00001.tmp").write_bytes(b"half")
-    manifest = folder / "manifest.json"
-    manifest.write_bytes(damaged(manifest.read_bytes(), "zeros", 0.3, 60))
+    manifest = read_manifest(folder)
+    del manifest["checksum"]
+    manifest["about"]["size"] += 1
+    write_json(folder / "manifest.json", manifest)
+    with pytest.raises(DataError, match=r"(?s)altered.*Run the command that made it again"):
+        open_store(folder)
     again()
+    assert open_store(folder).size == manifest["about"]["size"] - 1
     assert caplog.text.count("damaged or left over: done again") == 4
     assert parts(folder) == before
     assert open_store(folder).problems() == []
 
 
-@pytest.mark.parametrize(
-    ("more", "tokens"), [((), None), (("--protocol", "authors", "--length", "64"), 63), (("--tokens", "100"), 100)]
-)
-def test_a_plain_file_is_read_whole_unless_asked_otherwise_and_it_is_said(saved, tmp_path, tokenizer, more, tokens):
+@pytest.mark.parametrize("tokens", [None, 100])
+def test_a_plain_file_is_read_whole_unless_asked_otherwise_and_it_is_said(saved, tmp_path, tokenizer, tokens):
     path, whole = tmp_path / "mine.txt", " ".join(texts(30, longest=60))
     path.write_text(whole)
     asked = ("extract", "--model", str(saved("gpt2")), "--corpus", str(path))
-    done = here(*asked, *more, root=tmp_path)
+    done = here(*asked, *(("--tokens", str(tokens)) if tokens else ()), root=tmp_path)
     store, ids = open_store(done.stdout.strip()), tokenizer(whole)["input_ids"]
-    read = whole if tokens is None else tokenizer.decode(ids[: tokens + 1])
-    assert whole.startswith(read)
+    read = tokenizer.decode(ids[: tokens + 1]) if tokens else whole
     assert store.characters_read == (len(read), len(whole))
     assert store.ranks()["position"].tolist() == list(range(1, tokens + 1 if tokens else len(ids)))
     words = f"{len(read):,} of {len(whole):,} characters read" if tokens else "the whole text read"
     assert words in done.stderr
-    if tokens is None:
-        assert (store.protocol["name"], store.protocol["length"]) == ("windows", 256)  # what the model reads
-        refused(here(*asked, "--corpus", "humaneval", root=tmp_path), "--protocol")  # the paper's is not mixed with
+    assert (store.protocol["name"], store.protocol["length"]) == ("windows", 256)  # what the model reads
+    refused(here(*asked, "--corpus", "humaneval", root=tmp_path), "--protocol")  # the paper's is not mixed with
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", rest_slow(["mixtral"], ["opt"]))
-def test_ranks_of_a_model_over_several_places_are_those_of_one_in_one(measured, tmp_path, monkeypatch, saved, kind):
+def test_ranks_of_a_model_over_several_places_are_those_of_one_in_one(measured, tmp_path, monkeypatch, saved):
     """Over memory and disk: the memory has room for the embedding and one layer, and not for all."""
-    (_, corpus, _), model = measured, str(saved(kind))
-    room = {"cpu": int(0.6 * sum(4 * each.numel() for each in random_model(kind).parameters()))}
+    (_, corpus, _), model = measured, str(saved("mixtral"))
+    room = {"cpu": int(0.6 * sum(4 * each.numel() for each in random_model("mixtral").parameters()))}
     monkeypatch.setattr(extraction, "limits", lambda reserved: room)
     chosen = protocol("windows", length=48, pack=4, tokens=120)
     folders = [
@@ -217,13 +201,9 @@ def test_ranks_of_a_model_over_several_places_are_those_of_one_in_one(measured, 
         for device in ("auto", "spread")
     ]
     one, several = map(open_store, folders)
-    pd.testing.assert_frame_equal(several.ranks(), one.ranks(), rtol=0, atol=1e-5)
-    for column in ("token", "greater", "equal"):
-        assert several.ranks()[column].equals(one.ranks()[column])
-    about, other = several.manifest["about"], one.manifest["about"]
-    assert "disk" in about["places"]
-    assert (about["head"], about["size"]) == (other["head"], other["size"])
-    assert several.sampled.tokens > 0  # by the model in several places itself
+    pd.testing.assert_frame_equal(several.ranks(), one.ranks(), rtol=0, atol=1e-5)  # whole numbers are the same
+    assert "disk" in several.manifest["about"]["places"]
+    assert several.size == one.size
 
 
 def key(model, corpus, chosen=WINDOWS, revision=None, **settings):
@@ -254,12 +234,3 @@ def test_another_setting_protocol_revision_or_text_is_another_store(measured, tm
     assert len({digest, *map(measurement_digest, keys)}) == 1 + len(keys)
     same = key(model, write_texts(tmp_path / "same.jsonl", TEXTS))  # by another name
     assert measurement_digest(same) == digest
-
-
-def test_two_names_that_look_alike_do_not_share_a_store(tmp_path):
-    """The folder's name is shortened to what every file system takes; the digest is what is looked for."""
-    stores = [find_place(tmp_path, "a/b c", {"x": 1}), find_place(tmp_path, "a-b-c", {"x": 2})]
-    assert stores[0].folder != stores[1].folder
-    for store, x in zip(stores, (1, 2), strict=True):
-        store.begin({"x": x}, {}, 1, 1)
-    assert find_place(tmp_path, "renamed", {"x": 1}) == stores[0]

@@ -16,23 +16,23 @@ from rbp.extract import forward, verify
 from rbp.extract.extraction import extract
 from rbp.extract.forward import Ranker
 from rbp.extract.verify import Stored, choose_sample, plain_logits, verify_sample
-from rbp.store import SampleCheck, Store, open_store
+from rbp.store import Store, open_store
 from rbp.texts.protocol import Row, protocol
 
 WINDOWS = protocol("windows", length=64, context=32, pack=4)
 QUICK = Settings(backend="reference")
 
 
-def row(document, length, scored=None):
+def row(document, length):
     ids = np.random.default_rng(document).integers(3, 300, length)
-    return Row(document, 0, ids, np.arange(1, length) if scored is None else scored)
+    return Row(document, 0, ids, np.arange(1, length))
 
 
 @hypothesis.given(
     st.lists(st.integers(2, 500), min_size=1, max_size=300), st.sampled_from(["a", "b"]), st.floats(0.01, 1)
 )
 def test_what_is_chosen(lengths, seed, share):
-    rows = [row(i, n, np.arange(1, n)) for i, n in enumerate(lengths)]
+    rows = [row(i, n) for i, n in enumerate(lengths)]
     found = choose_sample(rows, seed, share)
     assert found == sorted(set(found)) == choose_sample(rows, seed, share)
     assert len(found) >= min(2, len(rows))
@@ -64,22 +64,13 @@ def stored(rows, ranks, **change):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("values", "dtype"), [(2**27, "bfloat16"), (5000, "float32")])
-def test_every_change_of_a_rank_is_found(saved, monkeypatch, values, dtype):
-    """As a whole, and in blocks of 15 positions where no more logits fit."""
-    monkeypatch.setattr(verify, "VALUES", values)
-    language = load(saved("llama"), dtype)
-    rows = [row(i, n) for i, n in enumerate((2, 20, 40))]
-    ranker = Ranker(language, "reference", 1)
+def test_every_change_of_a_rank_is_found(saved, monkeypatch):
+    """In blocks of 15 positions, as where no more logits fit."""
+    monkeypatch.setattr(verify, "VALUES", 5000)
+    rows, ranker = [row(i, n) for i, n in enumerate((2, 20, 40))], Ranker(load(saved("llama")), "reference", 1)
     ranks = ranker.rank(rows)
     answers = verified(ranker, rows, stored(rows, ranks))
-    assert [one.tokens for one, _ in answers] == [1, 19, 39]
-    assert not any(wrong for _, wrong in answers)
-    if dtype == "bfloat16":  # whose own logits are rounded: many ranks differ by that
-        assert sum(one.differ for one, _ in answers) > 10
-        assert max(one.largest for one, _ in answers) > 0
-        return
-    assert sum((one for one, _ in answers), SampleCheck()).differ == 0
+    assert [(one.tokens, one.differ, wrong) for one, wrong in answers] == [(1, 0, []), (19, 0, []), (39, 0, [])]
     before = (0, 1, 20)  # scored tokens of earlier rows
     for change in ({"greater": (0, 3), "equal": (58, 1)}, {"greater": (40, 3), "equal": (1, 1), "nll": (57, 0.01)}):
         answers = verified(ranker, rows, stored(rows, ranks, **change))
