@@ -1,4 +1,4 @@
-"""Ranks in lm-evaluation-harness, beside lm-eval's own type `hf` and a plain loop over logits."""
+"""Ranks in lm-evaluation-harness, beside a plain loop over logits."""
 
 import json
 import math
@@ -7,26 +7,23 @@ import shlex
 from itertools import chain
 from pathlib import Path
 
-import lm_eval
 import pytest
 import torch
 import transformers
 from checkout import ROOT
 from commands import here, refused
-from lm_eval.models.huggingface import HFLM
 from lm_eval.tasks import TaskManager
 from tiny import random_model, save_model
 
 from rbp import harness
 from rbp.models.find import find_model
-from rbp.models.load import load_model, load_tokenizer
+from rbp.models.load import load_tokenizer
 from rbp.store import open_store
 
 TASKS = ROOT / "tests/rbp/lm_eval_tasks"
 QUESTIONS = [json.loads(line) for line in (TASKS / "choices.jsonl").read_text().splitlines()]
 TEXTS = [json.loads(line)["text"] for line in (TASKS / "texts.jsonl").read_text().splitlines()]
 GUIDE = dict(re.findall(r"^rbp (lm-eval|compare) (.*)$", (ROOT / "docs/guide.md").read_text(), re.MULTILINE))
-SMOLLM2 = ROOT / "runs/models/SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
 @pytest.fixture(scope="module")
@@ -42,43 +39,20 @@ def models(tmp_path_factory):
     return paths
 
 
-@pytest.fixture(scope="module")
-def in_tasks():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(TASKS)  # the tasks name their files as seen from there
-        patch.setattr(TaskManager.__init__, "__defaults__", (None, None, False, None))  # lm-eval's own are thousands
-        yield
+@pytest.fixture
+def in_tasks(monkeypatch):
+    monkeypatch.chdir(TASKS)  # the tasks name their files as seen from there
+    monkeypatch.setattr(TaskManager.__init__, "__defaults__", (None, None, False, None))  # lm-eval's own are thousands
 
 
-@pytest.fixture(scope="module")
-def evaluated(models, in_tasks, tmp_path_factory):
-    """The folder of both models' stores; for each its results, and what the command printed."""
-    folder = tmp_path_factory.mktemp("evaluated")
-    return folder, [evaluate(model, folder, "--k", "1,20,100") for model in models]
-
-
-def in_guide(command, **here):
-    """The arguments of a command in the guide, with the tasks here and other names in place of the guide's."""
-    line = GUIDE[command].replace("arc_easy,wikitext", "rbp_choices,rbp_texts").replace("wikitext", "rbp_texts")
-    for name, value in here.items():
-        line = line.replace(name, str(value))
-    return shlex.split(line)
-
-
-def evaluate(model, out, *more):
-    """The guide's command on the tasks here, with stores in `out`; its results, and what it printed."""
-    results, arguments = out / "results" / model.stem, in_guide("lm-eval", runs=out, MODEL=model)
-    files = ("--include_path", ".", "--output_path", str(results))
-    done = here("lm-eval", *arguments, *more, *files, "--device", "cpu")
+def evaluate(model, out):
+    """The results of the guide's command on the tasks here, with stores in `out`."""
+    line = GUIDE["lm-eval"].replace("arc_easy,wikitext", "rbp_choices,rbp_texts")
+    arguments = shlex.split(line.replace("runs", str(out)).replace("MODEL", str(model)))
+    files = ("--include_path", ".", "--output_path", str(out / model.name))
+    done = here("lm-eval", *arguments, "--k", "1,20,100", *files, "--device", "cpu")
     assert done.returncode == 0, done
-    return json.loads(next(results.rglob("results*.json")).read_text())["results"], done
-
-
-def by_hf(**model):
-    """The results of lm-eval's own type, of the same tasks."""
-    manager = TaskManager(include_path=str(TASKS), include_defaults=False)
-    options = {"task_manager": manager, "tasks": ["rbp_choices", "rbp_texts"], "log_samples": False}
-    return lm_eval.simple_evaluate(**model, batch_size=1, **options)["results"]
+    return json.loads(next((out / model.name).rglob("results*.json")).read_text())["results"]
 
 
 def plain_ranks(model, context, continuation):
@@ -99,86 +73,59 @@ def plainly(model, tokenizer):
         choices.append(plain_ranks(model, context, both[len(context) :]))
     for text in TEXTS:
         ids = [tokenizer.bos_token_id, *tokenizer.encode(text)]
-        parts = []
         for start in range(1, len(ids), most):
             end = min(start + most, len(ids))  # a window is filled from the left
             first = start if start == 1 else max(1, end - most)
-            parts.append(plain_ranks(model, ids[first - 1 : start], ids[start:end]))
-        texts.append(tuple(list(chain.from_iterable(part[i] for part in parts)) for i in (0, 1)))
+            texts.append(plain_ranks(model, ids[first - 1 : start], ids[start:end]))
     return {"rbp_choices": choices, "rbp_texts": texts}
 
 
-def must_equal(results, plain, ks):
-    for task, documents in plain.items():
-        ranks, nll = (list(chain.from_iterable(document[i] for document in documents)) for i in (0, 1))
-        assert results[task]["rbp_tokens,none"] == len(ranks)
-        assert results[task]["cross_entropy,none"] == pytest.approx(math.fsum(nll) / len(nll), rel=1e-5)
-        for k in ks:
-            assert results[task][f"rbp_{k},none"] == pytest.approx(sum(r <= k for r in ranks) / len(ranks), abs=1e-12)
-
-
 @pytest.mark.long
-def test_results_are_those_of_hf_and_of_a_plain_loop(models, evaluated):
-    results, done = evaluated[1][0]
-    assert "rbp_20" in done.stdout
-    own = by_hf(model="hf", model_args={"pretrained": str(models[0]), "dtype": "float32", "device": "cpu"})
-    for task, name in (("rbp_choices", "acc"), ("rbp_choices", "acc_norm"), ("rbp_texts", "bits_per_byte")):
-        assert results[task][f"{name},none"] == pytest.approx(own[task][f"{name},none"], rel=1e-6)
-    model = transformers.AutoModelForCausalLM.from_pretrained(models[0])
-    must_equal(results, plainly(model, load_tokenizer(find_model(str(models[0])))), (1, 20, 100))
-
-
-@pytest.mark.long
-def test_stores_are_read_by_compare_and_law(models, evaluated, tmp_path):
-    out, folder = evaluated[0], evaluated[0] / "lm-eval"
-    stores = [next(folder.glob(f"{model.name}-rbp_texts-*")) for model in models]
-    for store, (results, _) in zip(map(open_store, stores), evaluated[1], strict=True):
+@pytest.mark.usefixtures("in_tasks")
+def test_results_are_those_of_a_plain_loop_and_stores_are_compared(models, tmp_path):
+    both = [evaluate(model, tmp_path) for model in models]
+    tokenizer = load_tokenizer(find_model(str(models[0])))
+    plain = plainly(transformers.AutoModelForCausalLM.from_pretrained(models[0]), tokenizer)
+    for task, answers in plain.items():
+        ranks, nll = (list(chain.from_iterable(answer[i] for answer in answers)) for i in (0, 1))
+        assert both[0][task]["rbp_tokens,none"] == len(ranks)
+        assert both[0][task]["cross_entropy,none"] == pytest.approx(math.fsum(nll) / len(nll), rel=1e-5)
+        for k in (1, 20, 100):
+            share = sum(rank <= k for rank in ranks) / len(ranks)
+            assert both[0][task][f"rbp_{k},none"] == pytest.approx(share, abs=1e-12)
+    pattern = Path(GUIDE["compare"]).relative_to("runs")
+    stores = sorted(tmp_path.glob(str(pattern).replace("wikitext", "rbp_texts")))
+    for store, results in zip(map(open_store, stores), both, strict=True):
         ranks = store.ranks()
         assert ranks["nll"].mean() == pytest.approx(results["rbp_texts"]["cross_entropy,none"], rel=1e-5)
         for document, rows in ranks.groupby("document"):  # positions go on from one window to the next
-            ids = load_tokenizer(find_model(str(models[0]))).encode(TEXTS[document])
+            ids = tokenizer.encode(TEXTS[document])
             assert rows["position"].tolist() == list(range(1, len(ids) + 1))
             assert rows["token"].tolist() == ids
-    (pattern,) = in_guide("compare", runs=out)
-    compared = here("compare", *map(str, out.glob(str(Path(pattern).relative_to(out)))))
-    assert compared.returncode == 0, compared
-    assert "tokens of 4 documents" in compared.stdout
-    refused(here("compare", str(stores[0]), str(next(folder.glob("other-rbp_choices-*")))), "texts differ")
-    law = here("law", str(folder), "--dataset", "rbp_texts", "--k", "100", "--out", str(tmp_path / "law.html"))
-    assert (tmp_path / "law.html").is_file(), law
+    assert "tokens of 4 documents" in here("compare", *map(str, stores)).stdout
+    (other,) = tmp_path.glob("lm-eval/other-rbp_choices-*")
+    refused(here("compare", str(stores[0]), str(other)), "texts differ")
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not SMOLLM2.exists(), reason="make smollm2")
-def test_a_gguf_file_is_scored_as_its_weights_are(tmp_path, in_tasks):
-    results, _ = evaluate(SMOLLM2, tmp_path)
-    files = find_model(str(SMOLLM2))
-    model, tokenizer = load_model(files, "float32", torch.device("cpu")).model, load_tokenizer(files)
-    own = by_hf(model=HFLM(model, tokenizer=tokenizer))
-    for task, name in (("rbp_choices", "acc"), ("rbp_choices", "acc_norm"), ("rbp_texts", "bits_per_byte")):
-        assert results[task][f"{name},none"] == pytest.approx(own[task][f"{name},none"], rel=1e-5)
-    assert results["rbp_choices"]["acc,none"] >= 0.75  # chance: 1/3
-    must_equal(results, plainly(model, tokenizer), (1, 10, 100))
-
-
-@pytest.mark.long
-def test_bad_arguments_are_refused_by_name(models, tmp_path, in_tasks, monkeypatch):
-    def said(*arguments, model="rbp", model_args=f"pretrained={models[0]}", task="rbp_choices"):
-        command = ["--model", model, "--model_args", model_args, "--tasks", task, "--include_path", "."]
-        done = here("lm-eval", *command, *arguments)
-        assert done.returncode == 2, done
-        assert "Traceback" not in done.stderr
-        return done.stderr.splitlines()[-2:]
-
-    assert "hf gives no ranks" in said(model="hf")[0]
-    assert "--use_cache" in said("--use_cache", str(tmp_path / "cache"))[0]
-    assert "unknown: peft" in said(model_args=f"pretrained={models[0]},peft=adapter")[0]
-    assert "no model is given" in said(model_args="dtype=float32")[0]
-    assert "unknown dtype" in said(model_args=f"pretrained={models[0]},dtype=auto")[0]
-    assert "Tasks not found: nothing" in said(task="nothing")[0]
-    refused(here("lm-eval", "--k", "0"), "--k")
-    monkeypatch.setattr(harness, "version", lambda _: "0.5.0")
-    assert "lm-eval 0.5.0 is installed" in said()[0]
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"--model": "hf"}, "hf gives no ranks"),
+        ({"--use_cache": "cache"}, "--use_cache"),
+        ({"--model_args": "pretrained=there,peft=adapter"}, "unknown: peft"),
+        ({"--model_args": "dtype=float32"}, "no model is given"),
+        ({"--tasks": "nothing"}, "Tasks not found: nothing"),
+        ({"--k": "0"}, "--k"),
+    ],
+)
+@pytest.mark.usefixtures("in_tasks")
+def test_bad_arguments_are_refused_by_name(models, change, words):
+    given = {"--model": "rbp", "--model_args": f"pretrained={models[0]}", "--tasks": "rbp_choices"}
+    given |= {"--include_path": "."} | change
+    done = here("lm-eval", *chain.from_iterable(given.items()))
+    assert done.returncode == 2, done
+    assert "Traceback" not in done.stderr
+    assert words in done.stderr
 
 
 def total(*ranks):
@@ -204,10 +151,6 @@ def test_only_the_correct_choice_counts():
     # the question varies, the answer does not; and an answer that is there twice
     assert harness.answer_of(sample(1, *answers, contexts=["A", "B", "C"], choices=["No"] * 3)) is None
     assert harness.answer_of(sample("No", *answers, choices=["No", "Yes", "No"])) is None
-    # mutual information asks for each choice alone, too, after all of them
-    twice = sample(1, *answers, *answers, contexts=["Is it?"] * 3 + [""] * 3, choices=["Yes", "No", "Maybe"] * 2)
-    assert harness.answer_of(twice).greater.tolist() == [1, 1]
-    assert harness.answer_of({"resps": [["generated text"]]}) is None
 
 
 def test_a_document_counts_once_whatever_filters_its_answers_pass():
@@ -220,6 +163,3 @@ def test_a_document_counts_once_whatever_filters_its_answers_pass():
     assert results["rbp_5,none"] == pytest.approx(2 / 3)
     # leaving out either of two documents gives 1/2 and 0: their jackknife variance is (1/2)·(1/4)²·2
     assert results["rbp_1_stderr,none"] == pytest.approx((0.5 * 2 * 0.25**2) ** 0.5)
-    alone = harness.summarize(harness.answers_of([first]), [1])
-    assert alone["rbp_1_stderr,none"] == "N/A"
-    assert harness.answers_of([unknown]) == {}

@@ -47,19 +47,16 @@ def test_a_batch_against_its_logits():
 
 
 def test_the_example_runs():
-    found = doctest.testmod(integration)
-    assert found.failed == 0
-    assert found.attempted >= 2  # from Python 3.13 on, those that are skipped count too
+    assert doctest.testmod(integration).failed == 0
 
 
 HELD_OUT = tiny.texts(6, seed=1)
 
 
-def train(model, folder, callbacks, *, rows=None, evaluated=False, **options):
-    """A Trainer after `options["max_steps"]` steps on tiny texts, or on rows of ids; and its log of ranks by step."""
+def train(model, folder, callbacks, *, evaluated=False, **options):
+    """A Trainer after `options["max_steps"]` steps on tiny texts, and its log of ranks by step."""
     tokenizer = tiny.make_tokenizer(pad_token="<|end|>")  # noqa: S106
-    texts = [text for text in tiny.texts(60, seed=3) if len(text) > 200]
-    ids = rows or [tokenizer(text)["input_ids"][:32] for text in texts]
+    ids = [tokenizer(text)["input_ids"][:32] for text in tiny.texts(60, seed=3) if len(text) > 200]
     data = Dataset.from_dict({"input_ids": ids, "labels": ids})
     options |= {"per_device_train_batch_size": 1, "report_to": "none", "use_cpu": True, "disable_tqdm": True}
     arguments = TrainingArguments(str(folder / "out"), **options)
@@ -97,24 +94,6 @@ def test_a_trainer_logs_what_extraction_finds(tmp_path):
 
 
 @pytest.mark.long
-def test_only_completions_are_measured(tmp_path):
-    """By the names of fields that are given; all tokens but the prompts', in a plain loop of the logits."""
-    model, tokenizer = tiny.random_model("neox"), tiny.make_tokenizer()
-    rows = [{"q": "the rank of", "a": f" {text}<|end|>"} for text in tiny.texts(3, seed=1, longest=20)]
-    ids = [tokenizer(row["q"] + row["a"])["input_ids"] for row in rows]
-    callback = RankCallback(Dataset.from_list(rows), ks=[1, 10], score=["special"], field="a", prompt="q")
-    _, logs = train(model, tmp_path, [callback], rows=ids[:1], max_steps=1, learning_rate=0.0)
-    ranks, begin = [], len(tokenizer(rows[0]["q"])["input_ids"])
-    for row in ids:
-        with torch.no_grad():
-            logits = model.eval()(torch.tensor([row])).logits[0, begin - 1 : -1]
-        ranks += (logits >= logits.gather(1, torch.tensor(row[begin:])[:, None])).sum(1).tolist()
-    (logged,) = logs.values()
-    for k in (1, 10):
-        assert logged[f"eval_rbp_{k}"] == pytest.approx(np.mean([rank <= k for rank in ranks]))
-
-
-@pytest.mark.long
 def test_the_best_checkpoint_is_chosen_by_ranks(tmp_path):
     """And training stops early by them: at too high a rate they get worse, and the first checkpoint is taken back."""
     how = {"metric_for_best_model": "rbp_10", "greater_is_better": True, "load_best_model_at_end": True}
@@ -129,5 +108,3 @@ def test_the_best_checkpoint_is_chosen_by_ranks(tmp_path):
     assert trainer.state.global_step == max(logged) < 12
     ranks = extracted(tmp_path / "saved" / str(best), tmp_path)
     assert float((ranks.greater + ranks.equal <= 10).mean()) == pytest.approx(logged[best], abs=1e-9)
-    again = extracted(trainer.state.best_model_checkpoint, tmp_path)
-    assert float((again.greater == ranks.greater).mean()) == 1
