@@ -1,6 +1,5 @@
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -11,15 +10,12 @@ import psutil
 import pytest
 from commands import here, refused
 from mini import write_book, write_chapter
-from typer.main import get_command
 
 from companion.execute.results import ChapterResults, Recorded, read_book
 from companion.execute.results import write_book as write_results
 from companion.execute.results import write_chapter as write_chapter_results
 from companion.project import ROOT, Project
 from companion.render.build import sources_of
-from companion.render.reference import commands
-from rbp.cli.app import app
 from rbp.io import write_json
 
 
@@ -52,23 +48,7 @@ def test_help_names_the_commands_and_imports_nothing_heavy():
         assert f"  {command} " in done.stdout
 
 
-def shown_names(command, path="rbp"):
-    """The full names of a command and of those below it, but for the hidden ones."""
-    inner = getattr(command, "commands", {})
-    below = [name for each, one in inner.items() if not one.hidden for name in shown_names(one, f"{path} {each}")]
-    return [path, *below]
-
-
-def test_the_reference_has_the_help_of_every_command_that_is_not_hidden():
-    text = commands()
-    assert re.findall(r"^#+ `(.+)`$", text, re.MULTILINE) == shown_names(get_command(app))[1:]
-    assert "rbp ranks export" in text
-    assert "_chapter" not in text
-    assert "--shard" in text
-
-
 def test_chapters_are_listed(project):
-    assert "01_a  Chapter 01_a\n    k = 1  (int)  a number\n" in here("chapters", root=project.root).stdout
     (first, *_) = json.loads(here("chapters", "--json", root=project.root).stdout)
     parameter = {"name": "k", "type": "int", "default": 1, "help": "a number", "choices": None, "bounds": {}}
     assert first == {"name": "01_a", "title": "Chapter 01_a", "parameters": [parameter]}
@@ -83,7 +63,6 @@ OPT = ["fit", "published", "--dataset", "auslegal", "--family", "OPT"]
     [
         (["run", "01_aa"], ['"01_aa"', 'Did you mean "01_a"?', "04_fails"]),
         (["run", "1", "-p", "K=3"], ['no parameter "K"', 'Did you mean "k"?']),
-        (["run", "1", "-p", "k=__import__('os')"], ["not of type int", "parameter k"]),
         (["chapterz"], ["No such command", 'Did you mean "chapters"? There are: extract']),
         pytest.param(
             ["run", "05_needs", "--out", "new"], ["no cross-entropy (x.csv)", "Add it."], marks=pytest.mark.long
@@ -91,7 +70,6 @@ OPT = ["fit", "published", "--dataset", "auslegal", "--family", "OPT"]
         (["run", "1", "--out", f"{__file__}/new"], ["test_cli.py", "Check the path"]),
         (["verify"], ["the book was built from other files", "01_a is not built", "rbp book"]),
         ([*PYTHIA, "--at", "1e12"], ["there are", "laws to fit", "--k"]),
-        ([*PYTHIA, "--k", "1", "--weights", "--offset"], ["without weights", "Leave one of them out"]),
         ([*PYTHIA, "--k", "1", "--without", "pythia-14"], ["no model pythia-14", '"EleutherAI/pythia-14m"?']),
         ([*OPT, "--k", "1", "--weights"], ["it is not known how many tokens", "Fit without"]),
     ],
@@ -99,15 +77,6 @@ OPT = ["fit", "published", "--dataset", "auslegal", "--family", "OPT"]
 def test_mistakes_are_answered_and_leave_nothing(project, tmp_path, arguments, words):
     refused(here(*arguments, cwd=tmp_path, root=project.root), *words)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.long
-def test_a_failing_cell_exits_1_and_keeps_the_partial_notebook(project, tmp_path):
-    done = here("run", "04_fails", "--out", "new", cwd=tmp_path, root=project.root)
-    assert done.returncode == 1
-    assert "error: 04_fails failed at cell 4: ZeroDivisionError" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["new.failed.ipynb"]
 
 
 def alive(word):
@@ -154,11 +123,7 @@ def test_verify_names_what_moved_and_what_nobody_recorded_with_what_names_it(tmp
     write_results(project.results, {"01": {"alpha": Recorded(1.0), "seconds": Recorded(5.0, "s", None)}})
     refused(here("verify", root=tmp_path), "there are no results here", "--accept")
     assert here("verify", "--accept", root=tmp_path).returncode == 0
-    done = here("verify", root=tmp_path)
-    assert (done.returncode, done.stdout) == (
-        0,
-        "2 values, 0 tables and downloads of 1 chapters agree with the accepted ones.\n",
-    )
+    assert here("verify", root=tmp_path).returncode == 0
     moved = {"alpha": Recorded(1.1), "beta": Recorded(1), "seconds": Recorded(9.0, "s", None)}
     write_results(project.results, {"01": moved, "ledger": {"claims": Recorded(1)}})
     project.book.mkdir()
@@ -169,8 +134,6 @@ def test_verify_names_what_moved_and_what_nobody_recorded_with_what_names_it(tmp
     assert "not recorded: holds::large.gpt2_rising (claim large_k)" in done.stdout
     lines = [line.split()[:3] for line in done.stdout.splitlines() if not line.startswith("not recorded")]
     assert lines == [["moved", "01", "alpha:"], ["new", "01", "beta:"], ["new", "ledger", "claims:"]]
-    write_chapter(project, "one")
-    refused(here("verify", root=tmp_path), "the book was built from other files", "one is not built", "rbp book")
 
 
 def test_verify_and_accept_take_the_name_of_a_chapter(tmp_path):
@@ -185,14 +148,3 @@ def test_verify_and_accept_take_the_name_of_a_chapter(tmp_path):
     assert here("verify", "one", "--accept", root=tmp_path).returncode == 0
     accepted = {"one": {"n": Recorded(1 + 1e-12), "new": Recorded(1)}, "two": {"x": Recorded(2.0)}}
     assert read_book(project.expected) == accepted
-
-
-@pytest.mark.long
-def test_fit_finds_an_offset_and_says_where_an_interval_has_no_end():
-    fitted = json.loads(here(*PYTHIA, "--k", "10", "--offset", "--at", "1e30", "--json").stdout)
-    assert fitted["distinguishable"] is False
-    assert fitted["forecast"]["value"] == pytest.approx(fitted["offset"], rel=1e-2)
-    assert "An offset cannot be distinguished from 0" in here(*PYTHIA, "--k", "10", "--offset").stdout
-    gpt2 = [*OPT[:-1], "GPT-2", "--k", "20000", "--offset"]
-    few = json.loads(here(*gpt2, "--json").stdout)
-    assert (few["alpha_low"], few["alpha_high"], few["weak"]) == (None, None, True)

@@ -44,8 +44,6 @@ def test_a_model_is_made_worse_and_compared_and_a_run_goes_on_where_it_was_stopp
     assert not open_paths(folder).sums.duplicated([*CELL, "document"]).any()
     steps = pd.read_csv(folder / "steps.csv")
     assert steps["path"].value_counts().to_dict() == {"whole": 1, "depth": 2, "bits": 5, "parameters": 1}
-    assert (steps["tempered"] <= steps["cross_entropy"] + 1e-4).all()
-    assert (steps["k1"] >= steps["k10"]).all()
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,6 @@ def read_with(tmp_path):
     [
         ("rbp.csv", "auslegal,openai-community/gpt2,1,-0.4,figure 3", "neg_log_rbp -0.4 must be above 0"),
         ("rbp.csv", "auslegal,gpt2,1,0.4,figure 3", "unknown model 'gpt2'"),
-        ("rbp.csv", "auslegal,openai-community/gpt2,1,,figure 3", "is empty"),
-        ("table1.csv", "auslegal,cross_entropy,1,GPT-2,0.961,-0.071", "k belongs to neg_log_rbp"),
         ("gpt2_window_counts.csv", "wikipedia,openai-community/gpt2,1,1,9,8", "more successes than windows"),
         ("models.csv", "openai-community/gpt2,GPT-2,gpt2,124439808,39383808,85056001,50257", "do not add up"),
     ],

@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from companion.evidence import published, tokens
+from companion.evidence import tokens
 from rbp.measurements import open_source
 
 FAMILIES = ["GPT-2", "OPT", "Pythia", "Qwen2.5"]
@@ -21,13 +21,6 @@ def test_exact_counts_are_recovered_and_tokens_of_the_small_datasets_are_sure(fo
     own = found[found["dataset"] == "humaneval"]
     assert own["tokens"].tolist() == [42_400, 42_391, 33_233, 30_655]  # OPT took over the tokenizer of GPT-2
     assert (own["bound"] == 83_804).all()
-
-
-def test_the_histogram_gives_the_same_number(found):
-    bins = tokens.tokens_of_bins()
-    assert bins["identified"].all()
-    pythia = found.set_index(["dataset", "family"]).loc[("wikipedia", "Pythia"), "tokens"]
-    assert ((pythia - bins["tokens"]).between(-0.5, 5)).all()
 
 
 def test_a_table_s_own_tokens_come_first(found):
@@ -63,16 +56,3 @@ def test_the_tokens_of_a_row_are_stated_or_found_or_unknown():
     assert known[:n][(table["dataset"] == "auslegal").to_numpy()].isna().all()
     assert known[n : n + len(mine)].isna().all()
     assert (known[n + len(mine) :] == 7).all()
-
-
-def test_every_published_share_is_a_whole_number_of_windows(monkeypatch):
-    shares = published.sequence_success().query("n <= 2")  # the longer ones take longer
-    monkeypatch.setattr(published, "sequence_success", lambda *_: shares)
-    pythia = tokens.published_windows().query("basis == 'recovered'")
-    one, two = pythia.groupby("n")["windows"].unique()
-    # Every document is longer than two tokens, so each length takes one window a document: what is no part of the
-    # recovery, which treats each length on its own.
-    assert (one - two).tolist() == [1000]
-    read = shares.sort_values(["model", "k", "n"])["p_success"].to_numpy()
-    ours = pythia.sort_values(["model", "k", "n"])["p"].to_numpy()
-    assert ours == pytest.approx(read, abs=1.2e-6)

@@ -31,11 +31,3 @@ def test_arbitrary_numbers_are_not_identified():
     # Markov's bound behind the rule: the best likelihood exceeds candidates/q in a share q of the draws at most
     for q in (0.5, 0.2):
         assert np.mean(np.array(best) > np.log(candidates.size / q)) <= q
-
-
-def test_multiples_and_divisors():
-    value = -np.log(np.array([7001, 8003, 9001, 5003, 4001, 9973, 2003, 6007]) / 10_007)
-    both = recover_tokens(value, relative_error=1e-6, candidates=[10_007, 20_014, 15_000, 12_345])
-    assert both.tokens == 10_007
-    assert 0 < 1 - both.posterior < 0.01  # what is left is that of 2N: a factor of two for each reading
-    assert both.posterior == pytest.approx(1 / (1 + 2.0**-8), rel=1e-2)

@@ -5,7 +5,6 @@ import pytest
 from simulated import chain, rows
 
 from companion.stats.window_errors import filled, runs_alive, share_error
-from rbp.errors import DataError
 from rbp.measurements.windows import window_counts
 
 
@@ -24,12 +23,6 @@ def test_filling_in_is_exact_for_independent_tokens():
     assert curve == pytest.approx(1e12 * 0.5 ** np.arange(1, 21), rel=1e-6)
     assert filled([1, 3], [8, 0], longest=4) == pytest.approx([8, 4, 0, 0])
     assert filled([1], [5], longest=3) == pytest.approx([5, 5, 5])  # nothing tells how it goes on
-
-
-@pytest.mark.parametrize(("n", "successes"), [([1, 2], [3, 4]), ([1, 3, 2], [4, 3, 2]), ([2, 3], [4, 3])])
-def test_counts_that_rise_are_not_filled_in(n, successes):
-    with pytest.raises(DataError, match="must ascend from 1, and successes must not rise"):
-        filled(n, successes)
 
 
 @pytest.mark.parametrize(("hit", "stay"), [(0.5, 0.5), (0.6, 0.85), (0.97, 0.98)])
