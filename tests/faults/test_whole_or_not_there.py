@@ -1,14 +1,15 @@
 """What is written is whole or not there, wherever writing ends: by a failure at a step, by a kill, or beside others."""
 
 import os
-import signal
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
 import tiny
 import writes
-from apart import Apart, apart, content, ended, until
+from apart import apart, begin, content, server, until
+from draws import loop_and_slow
 from injected import KILLED
 
 from rbp.choices import Settings
@@ -18,19 +19,12 @@ from rbp.io import folder_beside, swap_in, write_file
 from rbp.store import Store, open_store
 from rbp.texts.protocol import protocol
 
-HOURS = 3 * 3600.0
-
 
 @pytest.mark.long
+@pytest.mark.parametrize("share", loop_and_slow(0.05, 1))
 @pytest.mark.parametrize("name", writes.CASES)
-def test_failures_at_some_steps_of_writing(name, model, tmp_path):
-    assert apart(writes.count, name, tmp_path / "work", model, 0.05, False) >= 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", writes.CASES)
-def test_failures_at_every_step_of_writing(name, model, tmp_path):
-    assert apart(writes.count, name, tmp_path / "work", model, 1, True, seconds=HOURS) >= 20
+def test_failures_at_steps_of_writing(name, share, model, tmp_path):
+    assert apart(writes.count, name, tmp_path / "work", model, share) >= 2
 
 
 def die_beside(target: Path) -> None:
@@ -41,7 +35,9 @@ def die_beside(target: Path) -> None:
 @pytest.mark.long
 def test_what_a_dead_process_has_left_is_removed_a_day_later(tmp_path):
     target = tmp_path / "folder"
-    assert ended(Apart(die_beside, target), 60) == KILLED
+    process = begin(die_beside, target)
+    process.join(60)
+    assert process.exitcode == KILLED
     (dead,) = tmp_path.glob(".folder.*.tmp")
     with folder_beside(target):
         assert dead.exists(), "it may be a living process's"
@@ -102,7 +98,8 @@ def extract_or_be_refused(model: Path, corpus: str, out: Path) -> str:
 def test_extractions_at_once_make_one_store(model, tmp_path):
     corpus = str(tiny.write_texts(tmp_path / "corpus.jsonl", tiny.texts(20)))
     assert extract_or_be_refused(model, corpus, tmp_path / "whole") == ""
-    three = [Apart(extract_or_be_refused, model, corpus, tmp_path / "out") for _ in range(3)]
+    with ProcessPoolExecutor(3, mp_context=server()) as pool:
+        three = [pool.submit(extract_or_be_refused, model, corpus, tmp_path / "out") for _ in range(3)]
     said = sorted(each.result() for each in three)
     assert said[0] == ""
     for words in filter(None, said):  # one that came late finds the work done
@@ -122,12 +119,12 @@ def hold(folder: Path, shard: tuple[int, int] | None) -> None:
 @pytest.mark.parametrize("shard", [None, (1, 2)], ids=["whole", "shard"])
 def test_a_lock_whose_owner_died_holds_nobody_up(tmp_path, shard):
     store = Store(tmp_path / "store")
-    holder = Apart(hold, store.folder, shard)
-    until(lambda: (store.folder / "held").exists(), holder)
+    holder = begin(hold, store.folder, shard)
+    until((store.folder / "held").exists)
     with pytest.raises(DataError, match="another run is working on this store"), store.lock():
         pass
-    os.kill(holder.pid, signal.SIGKILL)
-    assert ended(holder) == -signal.SIGKILL
+    holder.kill()
+    holder.join(60)
     assert (store.folder / "lock").exists(), "the file is still there, and says nothing"
     with store.lock():
         pass

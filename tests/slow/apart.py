@@ -1,25 +1,19 @@
-"""Work in a process of its own, with a bound on its time.
+"""Work in a process of its own.
 
 A plain fork copies the locks of all threads and none of the threads, so the copy may wait for ever. These processes are
 forked from a server that has only imported what they need, has one thread, and draws no progress bars.
 """
 
 import os
-import subprocess
 import sys
 import time
-import traceback
 from collections.abc import Callable
-from contextlib import suppress
+from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import forkserver, get_context
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import psutil
-
-BOUND = 300.0  # seconds for anything that takes a few
 IMPORTED = ["__main__", "writes", "pyarrow.parquet", "transformers.models.gpt2.modeling_gpt2"]
 #: no threads of OpenMP, OpenBLAS, the tokenizers or Arrow's allocator, in the server and in all that comes from it
 ALONE = {
@@ -31,7 +25,7 @@ ALONE = {
 }
 
 
-def _server() -> Any:
+def server() -> Any:
     """The context whose processes come from the server, which is begun with the first."""
     context = get_context("forkserver")
     context.set_forkserver_preload(IMPORTED)
@@ -40,70 +34,24 @@ def _server() -> Any:
     return context
 
 
-class Apart:
-    """A function at work in a process of its own, with its arguments; both are sent there, so both can be pickled."""
-
-    def __init__(self, do: Callable[..., object], *arguments: object) -> None:
-        context = _server()
-        self._answer, theirs = context.Pipe(duplex=False)
-        self._process = context.Process(target=_work, args=(theirs, do, arguments))
-        self._process.start()
-        theirs.close()
-        self.pid: int = self._process.pid
-
-    def poll(self) -> int | None:
-        """Its exit code (0: done; 1: an error; negative: a signal), or None while it runs."""
-        code: int | None = self._process.exitcode
-        return code
-
-    def result(self, seconds: float = BOUND) -> Any:
-        """What the function gives, a few kB at most. Raises AssertionError if it fails or takes longer, with words."""
-        code = ended(self, seconds)
-        answer = self._answer.recv() if self._answer.poll() else ""
-        assert code == 0, f"it ended with {code}: {answer}"
-        return answer
+def begin(do: Callable[..., object], *arguments: object) -> Any:
+    """A process that does this, and that no other one waits for."""
+    process = server().Process(target=do, args=arguments, daemon=True)
+    process.start()
+    return process
 
 
-def apart(do: Callable[..., object], *arguments: object, seconds: float = BOUND) -> Any:
-    return Apart(do, *arguments).result(seconds)
+def apart(do: Callable[..., Any], *arguments: object) -> Any:
+    """What the function gives in a process of its own; it raises what that raises."""
+    with ProcessPoolExecutor(1, mp_context=server()) as pool:
+        return pool.submit(do, *arguments).result()
 
 
-def _work(answer: Connection, do: Callable[..., object], arguments: tuple[Any, ...]) -> None:
-    try:
-        answer.send(do(*arguments))
-    except BaseException:
-        answer.send(traceback.format_exc()[-3000:])
-        os._exit(1)
-    os._exit(0)
-
-
-def until(there: Callable[[], bool], process: Apart | None = None) -> None:
-    latest = time.monotonic() + BOUND
+def until(there: Callable[[], bool], seconds: float = 300.0) -> None:
+    latest = time.monotonic() + seconds
     while not there():
-        assert process is None or process.poll() is None, "it has ended before"
         assert time.monotonic() < latest, "it does not come to it"
         time.sleep(0.02)
-
-
-def ended(process: "Apart | subprocess.Popen[bytes]", seconds: float = BOUND) -> int:
-    """The exit code of a process, once it has ended. One that takes longer is killed, with all that it has started."""
-    until = time.monotonic() + seconds
-    while (code := process.poll()) is None:
-        if time.monotonic() > until:
-            kill(process.pid)
-            raise AssertionError(f"it has not ended after {seconds:.0f} s")
-        time.sleep(0.005)
-    return code
-
-
-def kill(pid: int, by_itself: bool = False) -> None:
-    """SIGKILL to a process, and to all that it has started unless it is to die alone."""
-    with suppress(psutil.NoSuchProcess):
-        process = psutil.Process(pid)
-        tree = [] if by_itself else process.children(recursive=True)
-        for victim in (process, *tree):
-            with suppress(psutil.NoSuchProcess):
-                victim.kill()
 
 
 def content(folder: Path, pattern: str = "**/*") -> dict[str, bytes]:

@@ -4,7 +4,6 @@ Each trial is a process of its own (fork), so that a kill is a kill. Only a proc
 so (see `apart`). The faults:
 
     full     from that step on nothing can be made or grow, and a write gets half-way (ENOSPC)
-    broken   that one step fails (EIO)
     killed   the process ends there, a write half-way done
 """
 
@@ -23,7 +22,7 @@ from typing import Any, NamedTuple
 from rbp.errors import RbpError
 from rbp.io import refusal
 
-KINDS = ("full", "broken", "killed")
+KINDS = ("full", "killed")
 GROWING = ("open", "write", "mkdir")  # what a full disk refuses
 DONE, CLEAN, TRACEBACK, KILLED = 0, 2, 3, 9
 SECONDS = 120.0  # for one trial, which takes a second or two
@@ -33,20 +32,18 @@ class _Steps:
     """Counts the steps of writing below a folder, and lets one fail."""
 
     def __init__(self, folder: Path, failing: int, kind: str) -> None:
-        self.folder, self.at, self.kind = os.fspath(folder), failing, kind
+        self.folder, self.failing, self.kind = os.fspath(folder), failing, kind
         self.count, self.hit = 0, False
 
     def step(self, name: str, half: Callable[[], object] = lambda: None) -> None:
         self.count += 1
-        full = self.kind == "full"
-        if self.count < self.at or (self.count > self.at and not full) or (full and name not in GROWING):
+        if self.count < self.failing or (self.kind == "full" and name not in GROWING):
             return
         self.hit = True
         half()
         if self.kind == "killed":
             os._exit(KILLED)
-        code = errno.ENOSPC if self.kind == "full" else errno.EIO
-        raise OSError(code, os.strerror(code), self.folder)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.folder)
 
     def mine(self, path: object) -> bool:
         if isinstance(path, int) or path is None:
@@ -114,13 +111,13 @@ class Outcome(NamedTuple):
     given: Any = None
 
 
-def trial(act: Callable[[], object], folder: Path, failing: int = 0, kind: str = "broken") -> Outcome:
-    """Run `act` in a process whose step number `at` (from 1; 0: none) below `folder` fails."""
+def trial(act: Callable[[], object], folder: Path, failing: int = sys.maxsize, kind: str = "full") -> Outcome:
+    """Run `act` in a process whose step number `failing` (from 1) below `folder` fails."""
     here, there = os.pipe()
     process = os.fork()
     if not process:
         faulthandler.dump_traceback_later(SECONDS, exit=True, file=there)
-        code, said, result, steps = TRACEBACK, "", None, _Steps(folder.resolve(), failing or sys.maxsize, kind)
+        code, said, result, steps = TRACEBACK, "", None, _Steps(folder.resolve(), failing, kind)
         try:
             os.close(here)
             steps.install()
