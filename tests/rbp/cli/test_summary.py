@@ -64,16 +64,6 @@ def test_documents_have_rows_of_their_own(store):
     refused(here("ranks", "summary", str(store.folder), "--by", "token"), "no rows by token", "--by")
 
 
-def test_thresholds_and_words(store):
-    """By default 1, 10, 100 and 1000, as far as the vocabulary of 100 reaches; the first number is explained."""
-    rows, said = summary(store)
-    assert rows["k"].dropna().tolist() == [1, 10, 100]
-    share = math.exp(-rows["value"][0])
-    assert f"{rows['value'][0]:.4f} is −ln {share:.4g}: {share:.0%} of the tokens rank first." in said
-    assert "are among the first 10." in summary(store, "--k", "10")[1]
-    assert "score the same" not in said
-
-
 @pytest.mark.parametrize("k", ["1", "1,10,50"])
 def test_a_k_that_no_token_meets_has_a_row(tmp_path, k):
     """It is inf, of no hits; what is written is read back, without such rows."""

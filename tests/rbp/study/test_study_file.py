@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 from commands import here, refused
-from tiny import random_model, save_model, texts, write_texts
+from tiny import save_model, texts, write_texts
 
 from companion.project import LADDER, ROOT
-from rbp.errors import RbpError
 from rbp.registry import known_models
 from rbp.study.config import Study, read_study
 
@@ -35,17 +34,12 @@ def test_the_papers_study_is_all_models_on_all_datasets(tmp_path):
         ('models = ["a/b"]\ncorpora = ["wikpedia"]', 'Did you mean "wikipedia"?'),
         ('models = ["a/b"]\ncorpora = ["c4"]\ntoken = 9', 'Did you mean "tokens"?'),
         ('models = ["a/b", "c/b"]\ncorpora = ["c4"]', "b-c4 is there twice"),
-        ('models = ["a/b"]\ncorpora = ["c4"]\n[protocol]\nlengths = 9', "lengths"),
         ('models = ["a/b"]\ncorpora = ["c4"]\n[protocol]\nlength = "9"', "length"),
     ],
 )
 def test_a_mistake_is_named_with_its_remedy(tmp_path, text, message):
-    with pytest.raises(RbpError) as error:
-        read(tmp_path, text)
-    assert message in str(error.value)
-    assert "s.toml" in str(error.value)
-    assert str(error.value).count("\n") == 1
-    refused(here("study", "plan", str(tmp_path / "s.toml")), message)
+    (tmp_path / "s.toml").write_text(text)
+    refused(here("study", "plan", str(tmp_path / "s.toml")), message, "s.toml")
 
 
 def test_paths_are_relative_to_the_file(tmp_path):
@@ -60,23 +54,12 @@ def test_paths_are_relative_to_the_file(tmp_path):
     assert cell.protocol.length == 64  # own texts in windows that the model can read
 
 
-def test_the_checkpoints_of_a_run(tmp_path):
-    for step in (500, 1000):
-        random_model("gpt2").save_pretrained(tmp_path / "run" / f"checkpoint-{step}")
-    (tmp_path / "run" / "checkpoints.csv").write_text("model,seed\ncheckpoint-500,3\n")
-    study = read(tmp_path, 'corpora = ["c4"]\nmodels = ["run/checkpoint-*"]')
-    assert list(study.cells) == ["run@checkpoint-1000-c4", "run@checkpoint-500-c4"]
-    assert tmp_path / "run" / "checkpoints.csv" in study.cells["run@checkpoint-500-c4"].inputs
-
-
 def test_a_plan_is_that_of_each_pair(tmp_path):
     for name in ("one", "two"):
         save_model(tmp_path / name)
-    write_texts(tmp_path / "text.jsonl", texts(4))
+    corpus = write_texts(tmp_path / "text.jsonl", texts(4))
     (tmp_path / "s.toml").write_text('models = ["one", "two"]\ncorpora = ["text.jsonl"]\n[protocol]\nlength = 64')
-    plan = here("study", "plan", str(tmp_path / "s.toml"), root=tmp_path)
-    assert plan.returncode == 0, plan.stderr
-    rows = plan.stdout.splitlines()[1:3]
+    rows = here("study", "plan", str(tmp_path / "s.toml"), root=tmp_path).stdout.splitlines()[1:3]
     for name, row in zip(("one", "two"), rows, strict=True):
-        asked = ("extract", "--model", str(tmp_path / name), "--corpus", str(tmp_path / "text.jsonl"), "--length", "64")
-        assert row.split() == here(*asked, "--plan", root=tmp_path).stdout.splitlines()[1].split()
+        alone = here("extract", "--model", str(tmp_path / name), "--corpus", str(corpus), "--length", "64", "--plan")
+        assert row.split() == alone.stdout.splitlines()[1].split()
