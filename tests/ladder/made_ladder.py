@@ -83,13 +83,6 @@ budgets = [640]
 rates.narrow = [0.001, 0.01]
 
 [[trials]]
-name = "factors"
-families = ["neox"]
-rungs = ["wide", "narrow"]
-budgets = [640, 1_280]
-factors = [0.5, 1]
-
-[[trials]]
 name = "data"
 families = ["neox"]
 rungs = ["narrow"]

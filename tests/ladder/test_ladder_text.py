@@ -1,8 +1,5 @@
 """The text of a ladder: what is held out and left out, rows that predict each token once, what is said of it."""
 
-import gzip
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +7,7 @@ from hypothesis import strategies as st
 from made_ladder import tale, write_ladder
 
 from ladder.recipe import read_recipe
-from ladder.text import WORD, Document, Passages, gather_texts, hold_out, make_rows, make_tokenizer, prepare, streams
+from ladder.text import WORD, Passages, gather_texts, make_rows, make_tokenizer, prepare, streams
 from ladder.workspace import Workspace
 from rbp.errors import DataError
 
@@ -32,14 +29,6 @@ few = st.lists(st.sampled_from(["a", "B", "b", "c,", "d-e", "."]), max_size=12).
 def test_a_shared_passage_is_found_if_and_only_if_there_is_one(given_texts, text, length):
     there = set().union(*(stretches(text_, length) for text_ in given_texts))
     assert Passages(given_texts, length).shared(text) == bool(there & stretches(text, length))
-
-
-def test_held_out_are_as_many_as_asked_and_no_other():
-    documents = [Document(f"{i:02}", "x") for i in range(50)]
-    held, others = hold_out(documents, 7, seed=1)
-    assert len(held) == 7
-    assert sorted(held + others, key=lambda d: d.name) == documents
-    assert hold_out(documents, 7, seed=1)[0] == held != hold_out(documents, 7, seed=2)[0]
 
 
 def test_no_text_for_evaluation_shares_a_passage_with_training_text(ladder):
@@ -79,38 +68,19 @@ def test_every_row_is_text_every_token_is_predicted_once_and_the_sources_have_eq
     assert {len(places) for places in predicted.values()} == {120 * 32}
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        (gzip.compress(b'{"words": "x"}\n'), r"not a JSON object with the texts id, text \(.*sums.jsonl.gz, line 1\)"),
-        (None, "--texts FOLDER"),
-    ],
-    ids=["no text", "missing"],
-)
-def test_a_missing_or_broken_corpus_is_said(ladder, content, says):
-    config, folder = ladder
-    path = folder / "sums.jsonl.gz"
-    path.unlink() if content is None else path.write_bytes(content)
-    with pytest.raises(DataError, match=says):
-        gather_texts(read_recipe(config), folder)
-
-
 def test_text_is_made_once_for_a_recipe_and_not_kept_where_it_will_not_do(ladder, tmp_path):
     config, folder = ladder
-    place, recipe = Workspace(tmp_path / "out"), config.read_text()
+    place, other, recipe = Workspace(tmp_path / "out"), Workspace(tmp_path / "other"), config.read_text()
     config.write_text(recipe.replace("held_out = 3", "held_out = 12"))
     with pytest.raises(DataError, match="tales has 0 tokens"):
         prepare(place, read_recipe(config), folder)
     assert list(place.folder.iterdir()) == []
     config.write_text(recipe)
-    names, other = ("tokenizer/tokenizer.json", "rows.npy", "text.json", "documents.csv"), Workspace(tmp_path / "other")
     prepare(place, read_recipe(config), folder)
-    before = {name: (place / name).read_bytes() for name in names}
+    before = (place / "rows.npy").read_bytes()
     prepare(place, read_recipe(config), tmp_path / "no texts are needed now")
     prepare(other, read_recipe(config), folder)
-    for workspace in (place, other):
-        assert {name: (workspace / name).read_bytes() for name in names} == before
+    assert (place / "rows.npy").read_bytes() == (other / "rows.npy").read_bytes() == before
     config.write_text(recipe.replace("held_out = 3", "held_out = 4"))
     prepare(place, read_recipe(config), folder)
-    assert json.loads((place / "text.json").read_bytes())["training"][0]["held_out"] == 4
-    assert (place / "rows.npy").read_bytes() != before["rows.npy"]
+    assert (place / "rows.npy").read_bytes() != before

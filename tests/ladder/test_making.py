@@ -32,8 +32,6 @@ def test_each_budget_is_a_whole_run_of_its_own(family, made, tmp_path):
         assert alone.steps == tokens // 64
         record = made.about(run, tokens)
         assert (record["tokens"], record["digest"]) == (tokens, alone.digest())
-        assert record["processors"]
-        assert record["tokens_per_second"] > 0
     assert made.jobs([run], "cpu") == []
 
 
@@ -49,24 +47,14 @@ def test_a_line_goes_on_whatever_is_there(made, tmp_path):
         for file in ("config.json", "tokenizer.json", "model.safetensors"):
             name = Path("models") / run.model_name(tokens) / file
             assert (tmp_path / name).read_bytes() == (made.place / name).read_bytes()
-    (tmp_path / name).unlink()
-    assert [job.name for job in making.jobs([run], "cpu")] == ["lstm-narrow"]
-    making_module.train(quiet, making, run)
-    assert (tmp_path / name).read_bytes() == (made.place / name).read_bytes()
 
 
 def test_seeds_are_other_weights_or_another_order_of_the_same_text(made):
     runs = made.choose(["neox"], ["narrow"])
-    assert [made.ladders.budgets(run.seed) for run in runs] == [(640, 1_280, 2_560), (2_560,), (2_560,)]
     first, weights_, order = (made.rows(run) for run in runs)
     assert first is not order
     np.testing.assert_array_equal(first, weights_)
     assert not np.array_equal(first[:80], order[:80])
     assert sorted(map(bytes, first[:80])) == sorted(map(bytes, order[:80]))
     np.testing.assert_array_equal(first[80:], order[80:])
-    seeds = [made.course(run, 2_560).model["seed"] for run in runs]
-    assert seeds == [0, 1, 0]
-    assert [run.model_name(2_560) for run in runs][1:] == [
-        "neox-narrow-at-0.00256m-seed1",
-        "neox-narrow-at-0.00256m-seed2",
-    ]
+    assert [made.course(run, 2_560).model["seed"] for run in runs] == [0, 1, 0]

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ladder import aggregates, shipped
+from ladder import shipped
 from ladder.shipping import RESOLUTION, read_token_counts, ship
-from rbp.errors import DataError, ParameterError
+from rbp.errors import DataError
 from rbp.measurements import sources
 from rbp.metric import rank
 from rbp.store import open_store, store_folders
@@ -29,9 +29,8 @@ def test_the_models_kept_are_those_of_seed_0_at_the_largest_budget(workshop, fam
     making, folder = workshop
     assert sorted(path.name for path in (folder / "families" / family).iterdir()) == KEPT[family]
     for name in KEPT[family]:
-        for file in ("config.json", "model.safetensors"):
-            copied = (folder / "families" / family / name / file).read_bytes()
-            assert copied == (making.place / "models" / name / file).read_bytes()
+        copied = (folder / "families" / family / name / "model.safetensors").read_bytes()
+        assert copied == (making.place / "models" / name / "model.safetensors").read_bytes()
     stores = [open_store(path) for path in store_folders([folder / "families-ranks" / family])]
     assert sorted({store.model for store in stores}) == KEPT[family]
     for store in stores:
@@ -45,7 +44,7 @@ def test_the_models_kept_are_those_of_seed_0_at_the_largest_budget(workshop, fam
 
 
 def test_counts_are_those_of_each_token(workshop):
-    (making, folder), rule = workshop, "expected"
+    folder, rule = workshop[1], "expected"
     found = {counts.dataset: counts for counts in shipped.counted([1, 3, 100], rule=rule, folder=folder)}
     assert sorted(found) == ["questions", "tales"]
     for path in store_folders([folder / "families-ranks" / name for name in KEPT]):
@@ -58,11 +57,6 @@ def test_counts_are_those_of_each_token(workshop):
             assert counts.hits[:, m, i].tolist() == pd.Series(own <= k).groupby(documents).sum().tolist()
         np.testing.assert_allclose(counts.nll[:, m], ranks["nll"].astype(float).groupby(documents).sum(), rtol=1e-6)
         assert counts.cross_entropy[m] == pytest.approx(ranks["nll"].astype(float).mean(), rel=1e-6)
-    tales = found["tales"]
-    for m, model in enumerate(tales.names):  # of the others, those of the aggregates
-        counts = aggregates.read_tables(making.place / "aggregates" / model)["counts"]
-        own = counts[(counts["dataset"] == "tales") & (rank(counts["greater"], counts["equal"], rule) <= 3)]
-        assert tales.hits[:, m, 1].sum() == own["tokens"].sum()
 
 
 def test_shipping_again_changes_nothing_and_families_of_another_text_are_refused(workshop, tmp_path):
@@ -81,20 +75,16 @@ def test_shipping_again_changes_nothing_and_families_of_another_text_are_refused
 def test_each_family_has_a_door(workshop, tmp_path, monkeypatch):
     _, folder = workshop
     monkeypatch.setattr(shipped, "LADDER", tmp_path)
-    with pytest.raises(DataError, match="the family lstm is not shipped") as error:
+    with pytest.raises(DataError, match="the family lstm is not shipped"):
         _ = sources.open_source("ladder:lstm").table
-    assert "rbp ladder train --family lstm, rbp ladder rank" in str(error.value)
     monkeypatch.setattr(shipped, "LADDER", folder)
     ladders = [word for word in sources.available_sources() if word.startswith("ladder")]
     assert ladders == ["ladder", "ladder:lstm", "ladder:all"]
     neox, lstm, every = map(sources.open_source, ladders)
     assert set(neox.table["model"]) == set(KEPT["neox"])
-    assert lstm.shipped == {"ladder:lstm"}
     assert set(lstm.table["model"]) == set(KEPT["lstm"])
     assert {store.model for store in every.stores} == {*KEPT["neox"], *KEPT["lstm"]}
     table = every.table
     times = ("", " at 0.00064 M", " at 0.00128 M")
     assert set(table["family"]) == {f"{family}{time}" for family in KEPT for time in times}
     assert not table["model"].str.contains("seed").any()
-    with pytest.raises(ParameterError, match="unknown source"):
-        sources.open_source("ladder:none")
