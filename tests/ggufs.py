@@ -11,12 +11,8 @@ import gguf
 import numpy as np
 import torch
 import transformers
-from adapters import Found
 from safetensors.torch import load_file, save_file
 from tiny import GROUPED, SHAPE, load, save_model
-
-from rbp.errors import RbpError
-from rbp.extract.extraction import quiet
 
 WIDTH, HEADS, GROUPS, LAYERS, INNER, VOCAB = 64, 4, 2, 3, 96, 320  # some of them as in `tiny`
 
@@ -176,20 +172,6 @@ def write_case(name, folder, file, kind="F32", more=None, without=(), extra=None
         left = {key: torch.from_numpy(values.copy()) for key, values in state.items()}
         save_file(left, folder / "model.safetensors", {"format": "pt"})
     return file
-
-
-def survey_file(name: str, folder: Path) -> Found:
-    """What the file of a case gives: the logits of the folder that it was made from."""
-    model_folder = save_case(name, folder / "whole")
-    with quiet():
-        try:
-            found = own_logits(write_case(name, model_folder, folder / "a.gguf"))
-        except RbpError as error:
-            return Found(name, "refused", error.what[:120])
-        expected = own_logits(model_folder)
-    away = float((found - expected).abs().max() / expected.abs().max())
-    # of Mamba the file has exp(A), and of some norms 1 + w
-    return Found(name, "exact") if away <= (5e-5 if name == "mamba" else 1e-5) else Found(name, "wrong", f"{away:.2g}")
 
 
 def own_logits(model: Path) -> torch.Tensor:

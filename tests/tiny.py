@@ -33,7 +33,6 @@ CONFIGS = {
     "gpt2": transformers.GPT2Config(**SHAPE),
     "neox": transformers.GPTNeoXConfig(**SHAPE, intermediate_size=64, tie_word_embeddings=False, hidden_act="gelu"),
     "opt": transformers.OPTConfig(**SHAPE, ffn_dim=64, word_embed_proj_dim=16),
-    "qwen2": transformers.Qwen2Config(**GROUPED),
     "llama": transformers.LlamaConfig(**GROUPED, tie_word_embeddings=False),
     "gemma2": transformers.Gemma2Config(**GROUPED, head_dim=8, final_logit_softcapping=3.0),
     "cohere": transformers.CohereConfig(**SHAPE, intermediate_size=64, logit_scale=0.25),

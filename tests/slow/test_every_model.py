@@ -1,4 +1,4 @@
-"""Everything that can be ranked: architectures, adapters, GGUF files, tokenizers, and a real model.
+"""Every architecture, and a real model.
 
 The survey of architectures, where it is whole, becomes the table that the book shows (data/faults/architectures.csv).
 """
@@ -12,9 +12,6 @@ import pandas as pd
 import pytest
 import torch
 import transformers
-from adapters import kinds, survey_adapter
-from cuts import KINDS, survey_tokenizer
-from ggufs import CASES, survey_file
 from survey import FAMILIES, VARIANTS, survey
 
 from companion.chapters.appendix.ranking import FOLDER
@@ -40,17 +37,6 @@ def test_architectures(tmp_path):
     assert (table["outcome"] == "exact").sum() >= 60
     with_version = table.assign(transformers=transformers.__version__)
     write_file(FOLDER / "architectures.csv", with_version.to_csv(index=False))
-
-
-@pytest.mark.parametrize(
-    ("survey_one", "names", "least"),
-    [(survey_adapter, kinds(), 33), (survey_file, list(CASES), 17), (survey_tokenizer, list(KINDS), 12)],
-    ids=["adapters", "GGUF files", "tokenizers"],
-)
-def test_what_else_a_model_may_be_made_of(survey_one, names, least, tmp_path):
-    found = [survey_one(name, tmp_path / str(i)) for i, name in enumerate(names)]
-    assert [outcome for outcome in found if outcome.outcome == "wrong"] == []
-    assert sum(outcome.outcome == "exact" for outcome in found) >= least
 
 
 @pytest.mark.skipif(not SMOLLM2.exists(), reason="make smollm2 fetches the file")
