@@ -108,11 +108,11 @@ def test_ranks_are_counted_at_any_threshold(law):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A file of two families: sizes of F after four numbers of training tokens each, and of G after one."""
+    """A file of a family: four sizes after four numbers of training tokens each."""
     rng, rows = np.random.default_rng(1), []
-    for family, size, tokens in [*product("F", SIZES, BUDGETS), *product("G", SIZES, BUDGETS[:1])]:
+    for size, tokens in product(SIZES, BUDGETS):
         value = 90 * size**-0.15 * tokens**-0.2 * np.exp(rng.normal(0, 0.05))
-        rows.append((f"{family}-{size}-{tokens}", family, size, tokens, value if family == "F" else size / 1e4))
+        rows.append((f"{size}-{tokens}", "F", size, tokens, value))
     table = pd.DataFrame(rows, columns=["model", "family", "size", "training_tokens", "value"])
     path = tmp_path_factory.mktemp("trained") / "mine.csv"
     table.assign(dataset="mine", metric="neg_log_rbp", k=1).to_csv(path, index=False)
@@ -121,22 +121,20 @@ def trained(tmp_path_factory):
 
 def test_laws_over_training_are_those_of_the_points(trained):
     """In D of a run, by hand; in C, of the points that no cheaper one beats, where there are several."""
-    rows = open_source(trained).checkpoints
-    own = rows[rows["family"] == "F"]
+    own = open_source(trained).checkpoints
     line = own[own["size"] == SIZES[1]]
     fit = fit_power_law(line["training_tokens"].astype(float), line["value"])
     run = ("--family", f"F of {SIZES[1]:,}", "--against", "tokens")
     assert fitted(trained, "--dataset", "mine", "--k", 1, *run)["alpha"] == pytest.approx(fit.alpha, rel=1e-12)
-    front = checkpoints.against(rows, "compute")
+    front = checkpoints.against(own, "compute")
     best = [row for row in own.itertuples() if not (own["value"][own["compute"] <= row.compute] < row.value).any()]
     assert len(best) < len(own)
-    assert {*front["size"][front["family"] == "F"]} == {row.compute for row in best}
-    assert (front["family"] == "G").sum() == len(SIZES)
+    assert {*front["size"]} == {row.compute for row in best}
 
 
 @pytest.mark.long
 def test_a_law_over_training_and_surfaces_on_a_page(law, trained):
-    printed, page = law(trained, "--family", "F", "--dataset", "mine", "-k", "1", "--surface")
+    printed, page = law(trained, "-k", "1", "--surface")
     assert f"F at {checkpoints.amount(BUDGETS[0])} on mine" in printed  # a law in S at each number of tokens
     assert all(line in page.get_text() for line in printed.splitlines()[-5:-1])
     assert "these runs cannot distinguish (95%)" in printed

@@ -117,7 +117,6 @@ def test_a_model_against_itself_has_lost_nothing_whatever_is_harmless(stores, tm
     assert (same.table["difference"] == 0).all()
     assert np.isnan(same.table["low"][0])  # of the cross-entropy: what is equal everywhere is not surely so elsewhere
     assert (same.table["low"][1:] < 0).all()
-    assert (same.table[["lost", "gained"]].dropna() == 0).all(axis=None)
     assert same.answer.startswith("The same: perplexity +0.0%; ")
     assert rbp.compare(stores[1].folder, stores[0].folder).answer.startswith("Better: perplexity -")
     other = toy(tmp_path / "other", 1, tokenizer="u", dtype="bfloat16", about={"logits": "float32"})
@@ -127,24 +126,17 @@ def test_a_model_against_itself_has_lost_nothing_whatever_is_harmless(stores, tm
 
 
 def test_the_same_event_in_many_documents_counts_once(tmp_path):
-    """Twelve documents begin alike, and B gains the token there: one event, not twelve, and no sure difference."""
-    rng, head = np.random.default_rng(6), 3
-    token = np.where(np.arange(360) % 30 < head, 5, np.arange(100, 460))
-    nll = np.where(token == 5, 1.0, rng.exponential(2, 360))
-    greater = rng.integers(0, 3, 360)
-    greater[1::30] = 50
-    better = greater.copy()
-    better[1::30] = 0
+    """Twelve documents begin with the same three tokens, and B gains the second: one event, and no sure difference."""
+    places = np.arange(360) % 30
+    token, greater = np.where(places < 3, 5, np.arange(100, 460)), np.where(places == 1, 50, places % 3)
     one, other = (
-        make_store(tmp_path / name, each, [30] * 12, token=token, nll=nll, key=KEY)
-        for name, each in (("a", greater), ("b", better))
+        make_store(tmp_path / name, each, [30] * 12, token=token, key=KEY)
+        for name, each in (("a", greater), ("b", np.where(places == 1, 0, greater)))
     )
     found = rbp.compare(one.folder, other.folder, k=[10])
     row = found.table.iloc[1]
-    assert (row["lost"], row["gained"]) == (0, 1)
+    assert (row["lost"], row["gained"], len(found.rise)) == (0, 1, 360 - 11 * 3)
     assert row["low"] < 0 < row["high"]
-    assert len(found.rise) == 360 - 11 * head
-    assert "33 of 360 tokens repeat the beginning of an earlier document, and count once" in str(found)
 
 
 OTHERS = {
@@ -171,20 +163,18 @@ def test_the_command_its_page_and_its_tables_say_the_same(stores, tmp_path):
     def run(count, *more):
         done = here("compare", *folders[:count], "-k", "1,5", "--page", str(tmp_path / "page.html"), *more)
         assert done.returncode == 0, done.stderr
-        soup = BeautifulSoup((tmp_path / "page.html").read_text(encoding="utf-8"), "html.parser")
-        assert len(soup.select("figure img")) == 1
-        return done.stdout, soup
+        return done.stdout
 
-    text, soup = run(2, "--tokenizer", str(tmp_path / "tokenizer"))
-    cells = [cell.get_text().replace("-", "−") for cell in soup.find("table").select("td")]
+    text = run(2, "--tokenizer", str(tmp_path / "tokenizer"))
+    page = BeautifulSoup((tmp_path / "page.html").read_text(encoding="utf-8"), "html.parser")
+    cells = [cell.get_text().replace("-", "−") for cell in page.find("table").select("td")]
     for number in re.findall(r"RBP_5 +(\S+) +(\S+) +(\S+) +(\S+) to (\S+) +(\d+) +(\d+)", text)[0]:
         assert any(number.replace("-", "−") in cell for cell in cells)
-    text, _ = run(3, "--out", str(out))
+    text = run(3, "--out", str(out))
     ratios = [rbp.compare(folders[0], each).measures["difference"][0] for each in folders[1:]]
     for name, ratio in zip("12", ratios, strict=True):
         (line,) = [each for each in text.splitlines() if each.startswith(f"{name} ")]
         assert f"{ratio:+.1%}" in line
-        assert line.endswith(": worse")
     assert pd.read_csv(out)["model"].tolist() == [1] * 7 + [2] * 7
     both = json.loads(here("compare", *folders, "--json").stdout)
     assert [each["measures"][0]["difference"] for each in both] == pytest.approx(ratios, rel=1e-6)
@@ -233,9 +223,7 @@ def test_stores_are_compared_on_the_tokens_that_both_have(stores, tmp_path):
     fewer = toy(tmp_path / "less", 1, lengths=less)
     found = rbp.compare(stores[0].folder, fewer.folder, k=[1])
     common = stores[0].ranks().merge(fewer.ranks(), on=["document", "position", "token"])
-    assert len(found.rise) == len(common) == sum(less)
-    assert found.table["b"][0] == pytest.approx(common["nll_y"].mean())
-    assert found.table["a"][0] == pytest.approx(common["nll_x"].mean())
+    assert found.table[["a", "b"]].iloc[0].tolist() == pytest.approx(common[["nll_x", "nll_y"]].mean().tolist())
     assert f"A has 200 tokens and B {sum(less)}: compared are the {sum(less)} that both have." in str(found)
 
 
