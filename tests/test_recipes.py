@@ -77,13 +77,9 @@ def test_the_quantized_files_of_a_model_are_written_and_compared(tmp_path, monke
     write_case("llama", save_case("llama", tmp_path / "whole"), original, "Q4_1")
     monkeypatch.chdir(tmp_path)
     exec(program, {})  # noqa: S102  # our own
-    weights_before, *others = (load(path).model.state_dict() for path in (original, *made))
+    before, *others = (load(path).model.state_dict() for path in (original, *made))
     for weights, most in zip(others, (1 / 220, 1 / 7), strict=True):  # a step is 1/127 or 1/8
-        moved = {
-            name: ((weights[name] - own).abs().max() / own.abs().max()).item() for name, own in weights_before.items()
-        }
-        assert {name for name, share in moved.items() if share} == {name for name in weights_before if "proj" in name}
-        assert max(moved.values()) < most
+        assert max(((weights[name] - own).abs().max() / own.abs().max()).item() for name, own in before.items()) < most
     rows = [{"prompt": text, "canonical_solution": text[::-1]} for text in texts(9)]
     with gzip.open("humaneval.jsonl.gz", "wt") as file:
         file.writelines(json.dumps(row) + "\n" for row in rows)
