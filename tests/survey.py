@@ -1,8 +1,8 @@
 """Every causal architecture that transformers knows, made tiny, and its ranks held against its own logits.
 
-`survey` saves a random model of a family, ranks rows of mixed lengths as an extraction does, twice on each of several
-numbers of threads, and compares each rank with the logits that transformers itself gives for that row: alone, unpadded,
-by a model that has read nothing before. It does so again with output rows of no token that are made huge.
+`survey` saves a random model of a family, ranks rows of mixed lengths as an extraction does, padded and not, on one
+and several threads, and compares each rank with the logits that transformers itself gives for that row: alone,
+unpadded, by a model that has read nothing before. It does so again with output rows of no token that are made huge.
 """
 
 import os
@@ -31,7 +31,7 @@ FAMILIES = sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
 LAYERS, HEADS, WIDTH = 4, 4, 32
 LONGEST = 100  # tokens that a model reads: no multiple of 64, so padding must not go beyond
 LENGTHS = (LONGEST, 5, 70, 37, 99, 64, 5, 88)  # long and short ones side by side
-THREADS = (1, 2, 8)
+THREADS = (1, 8)
 TOKENS = 300  # what rows are drawn from: the rows of output beyond belong to no token
 LARGE = 10_000_000  # parameters of what was not made tiny
 
@@ -112,7 +112,6 @@ VARIANTS: list[tuple[str, str, dict[str, Any]]] = [
 CHANGES: dict[str, tuple[float | None, float]] = {
     "as it is": (None, 1.0),
     "biases of -1e9": (-1e9, 1.0),
-    "biases of -1e4": (-1e4, 1.0),
     "weights times 1e3": (None, 1e3),
 }
 
@@ -241,21 +240,16 @@ def _compared(exact: Outcome, language: LanguageModel) -> Outcome:
     expected = np.exp(logits - np.logaddexp.reduce(logits, axis=1)[:, None]) * np.abs(logits)
     wrong, before = [], torch.get_num_threads()
     try:
-        torch.set_num_threads(1)
-        first, second = alone.rank(rows), alone.rank(rows)
-        draws = not all((a == b).all() for a, b in zip(first, second, strict=True))  # as Reformer does, for its hashes
         # 256 units in the last place of float32; gated norms of linear attention amplify what padding rounds
         for ranker, rounding in ((padded, 1.2e-4), (alone, 3e-5)):
             slack = rounding * largest
             surely, possibly = (logits > truth + slack).sum(1), (logits >= truth - slack).sum(1)
-            for threads in (*THREADS, *THREADS):
+            for threads in THREADS:
                 torch.set_num_threads(threads)
                 found = ranker.rank(rows)
                 bad = (found.greater < surely) | (found.greater + found.equal > possibly)
                 bad |= np.abs(cross_entropy - found.nll) > 2 * slack + 1e-6 + 2 * rounding * expected.sum(1)
-                # unpadded rows are the same bits, whatever stood beside them
-                same = ranker is padded or draws or all((a == b).all() for a, b in zip(first, found, strict=True))
-                wrong.append(int(bad.sum()) if same else -1)
+                wrong.append(int(bad.sum()))
     finally:
         torch.set_num_threads(before)
     result = exact._replace(

@@ -15,7 +15,6 @@ from rbp import fingerprint
 from rbp.choices import Settings
 from rbp.errors import DataError
 from rbp.extract import extraction
-from rbp.extract.extraction import extract
 from rbp.fingerprint import digest_bytes
 from rbp.texts.protocol import protocol
 
@@ -99,37 +98,9 @@ def test_a_file_that_is_missing_no_file_or_grows_while_it_is_hashed_is_refused(l
         fingerprint.fingerprint([large])
 
 
-# A training that overwrites its folder
-
-
-@pytest.fixture
-def model(saved, tmp_path):
-    return Path(shutil.copytree(saved("gpt2"), tmp_path / "model"))
-
-
-def rank(model, tmp_path):
-    corpus = str(write_texts(tmp_path / "mine.jsonl", texts(3, longest=30)))
-    extract([str(model)], [corpus], protocol("windows", length=64), tmp_path / "out", Settings())
-
-
-def test_files_exchanged_between_fingerprint_and_loading(model, tmp_path, monkeypatch):
-    """The same bytes in another file: nobody knows what it held meanwhile."""
-    load = extraction.load_model
-
-    def exchanged(*given):
-        shutil.copy(model / "model.safetensors", model / "new")
-        (model / "new").replace(model / "model.safetensors")
-        return load(*given)
-
-    monkeypatch.setattr(extraction, "load_model", exchanged)
-    with pytest.raises(DataError, match="changed while it was read"):
-        rank(model, tmp_path)
-    assert not list(tmp_path.glob("out/*"))
-
-
-def test_weights_that_are_written_into_while_they_are_ranked_by(model, tmp_path, monkeypatch):
+def test_weights_that_a_training_writes_into_while_they_are_ranked_by(saved, tmp_path, monkeypatch):
     """Those of a file in the ranking's dtype are read from it: what is written there is what is ranked by."""
-    rank_packs = extraction.Ranker.rank_packs
+    model, rank_packs = Path(shutil.copytree(saved("gpt2"), tmp_path / "model")), extraction.Ranker.rank_packs
 
     def changed(ranker, packs):
         with (model / "model.safetensors").open("r+b") as stream:
@@ -138,5 +109,6 @@ def test_weights_that_are_written_into_while_they_are_ranked_by(model, tmp_path,
         return rank_packs(ranker, packs)
 
     monkeypatch.setattr(extraction.Ranker, "rank_packs", changed)
+    corpus = str(write_texts(tmp_path / "mine.jsonl", texts(3, longest=30)))
     with pytest.raises(DataError, match="changed while it was read"):
-        rank(model, tmp_path)
+        extraction.extract([str(model)], [corpus], protocol("windows", length=64), tmp_path / "out", Settings())

@@ -1,4 +1,4 @@
-"""Failures at every step of writing rank stores and chapters.
+"""Kills at every step of writing rank stores and chapters.
 
 After each, what can be read is the old content or the new, whole, or an error; and a rerun gives the new content.
 """
@@ -16,7 +16,7 @@ import mini
 import tiny
 import torch
 from apart import content
-from injected import CLEAN, DONE, KILLED, KINDS, trial
+from injected import DONE, KILLED, Outcome, trial
 
 from companion.execute import results
 from companion.execute import run as chapters
@@ -108,47 +108,47 @@ CASES: dict[str, Callable[[Path], Case]] = {"an executed chapter": an_executed_c
 
 
 def count(name: str, base: Path, model: Path, share: float) -> int:
-    """Let a case's first step fail and a share of the others, drawn at random; gives how many failures came about.
+    """Kill a case's run at its first step and a share of the others, drawn at random; gives how many kills there were.
 
-    After each failure a rerun is to give what a run without it does, and to leave nothing over.
+    After each a rerun is to give what a run without it does, and to leave nothing over.
     """
-    rng, tried, case = random.Random(name), 0, CASES[name](model)  # noqa: S311
+    rng, case = random.Random(name), CASES[name](model)  # noqa: S311
     prepared, work = base / "prepared", base / "work"
     prepared.mkdir(parents=True)
-    made = trial(lambda: case.prepare(prepared), prepared)
-    assert made.code == DONE, made.said
+    _done(lambda: case.prepare(prepared), prepared)
     _copied(prepared, work)
     before = _seen(case, work)
-    done = trial(lambda: case.act(work), work)
-    assert done.code == DONE, done.said
+    steps = _done(lambda: case.act(work), work).steps
     after = _seen(case, work)
     assert after != before, "the case writes nothing"
-    for failing in (failing for failing in range(1, done.steps + 1) if failing == 1 or rng.random() < share):
-        kind = rng.choice(KINDS)
-        situation = f"{name}, {kind} at step {failing} of {done.steps}"
+    killed = 0
+    for last in (last for last in range(1, steps + 1) if last == 1 or rng.random() < share):
+        situation = f"{name}, killed at step {last} of {steps}"
         _copied(prepared, work)
-        outcome = trial(lambda: case.act(work), work, failing, kind)
-        # a step whose failure costs nothing, as the removal of what is not needed any more, may fail
-        assert outcome.code in ((DONE, CLEAN, KILLED) if outcome.hit else (DONE,)), f"{situation}: {outcome.said}"
-        tried += outcome.hit
+        outcome = trial(lambda: case.act(work), work, last)
+        assert outcome.code in (KILLED, DONE), f"{situation}: {outcome.given}"  # it may have ended in fewer steps
+        killed += outcome.code == KILLED
         found = _seen(case, work)
         whole = found in (before, after) or case.on_the_way(found, after)
         assert whole, f"{situation}: neither the old nor the new content"
         for left in work.rglob(".*.tmp"):
             os.utime(left, (0, 0))  # the next run finds it a day later
-        last = trial(lambda: case.act(work), work)
-        assert last.code == DONE, f"{situation}: the rerun fails: {last.said}"
+        _done(lambda: case.act(work), work)
         assert _seen(case, work) == after, f"{situation}: the rerun gives another content"
         assert not list(work.rglob(".*.tmp")), f"{situation}: something is left over"
-    return tried
+    return killed
+
+
+def _done(act: Callable[[], object], folder: Path) -> Outcome:
+    outcome = trial(act, folder)
+    assert outcome.code == DONE, outcome.given
+    return outcome
 
 
 def _seen(case: Case, work: Path) -> Any:
     """What a reader gets of a copy (looking changes nothing), in a process of its own (Arrow begins threads)."""
     looked = _copied(work, work.with_name("looked"))
-    found = trial(lambda: case.seen(looked), looked)
-    assert found.code == DONE, found.said
-    return found.given
+    return _done(lambda: case.seen(looked), looked).given
 
 
 def _copied(source: Path, target: Path) -> Path:

@@ -6,13 +6,12 @@ import shutil
 from functools import partial
 from pathlib import Path
 
-import pandas as pd
 import pytest
 import torch
 from commands import here, refused
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tiny import random_model, texts, write_texts
+from tiny import texts, write_texts
 
 from rbp.choices import Settings
 from rbp.errors import DataError
@@ -187,23 +186,6 @@ def test_a_plain_file_is_read_whole_unless_asked_otherwise_and_it_is_said(saved,
     assert words in done.stderr
     assert (store.protocol["name"], store.protocol["length"]) == ("windows", 256)  # what the model reads
     refused(here(*asked, "--corpus", "humaneval", root=tmp_path), "--protocol")  # the paper's is not mixed with
-
-
-@pytest.mark.long
-def test_ranks_of_a_model_over_several_places_are_those_of_one_in_one(measured, tmp_path, monkeypatch, saved):
-    """Over memory and disk: the memory has room for the embedding and one layer, and not for all."""
-    (_, corpus, _), model = measured, str(saved("mixtral"))
-    room = {"cpu": int(0.6 * sum(4 * each.numel() for each in random_model("mixtral").parameters()))}
-    monkeypatch.setattr(extraction, "limits", lambda reserved: room)
-    chosen = protocol("windows", length=48, pack=4, tokens=120)
-    folders = [
-        extract([model], [corpus], chosen, tmp_path / device, Settings(device=device))[0]
-        for device in ("auto", "spread")
-    ]
-    one, several = map(open_store, folders)
-    pd.testing.assert_frame_equal(several.ranks(), one.ranks(), rtol=0, atol=1e-5)  # whole numbers are the same
-    assert "disk" in several.manifest["about"]["places"]
-    assert several.size == one.size
 
 
 def key(model, corpus, chosen=WINDOWS, revision=None, **settings):

@@ -3,11 +3,9 @@
 import re
 import shutil
 
-import hypothesis
 import numpy as np
 import pytest
 from commands import here
-from hypothesis import strategies as st
 from tiny import load, save_model, texts, write_texts
 
 from rbp.choices import Settings
@@ -26,18 +24,6 @@ QUICK = Settings(backend="reference")
 def row(document, length):
     ids = np.random.default_rng(document).integers(3, 300, length)
     return Row(document, 0, ids, np.arange(1, length))
-
-
-@hypothesis.given(
-    st.lists(st.integers(2, 500), min_size=1, max_size=300), st.sampled_from(["a", "b"]), st.floats(0.01, 1)
-)
-def test_what_is_chosen(lengths, seed, share):
-    rows = [row(i, n) for i, n in enumerate(lengths)]
-    found = choose_sample(rows, seed, share)
-    assert found == sorted(set(found)) == choose_sample(rows, seed, share)
-    assert len(found) >= min(2, len(rows))
-    assert sum(lengths[i] - 1 for i in found) >= share * sum(n - 1 for n in lengths) * (1 - 1e-12)
-    assert {min(lengths), max(lengths)} <= {lengths[i] for i in found}
 
 
 @pytest.fixture

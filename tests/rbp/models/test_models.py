@@ -7,17 +7,14 @@ import pandas as pd
 import pytest
 import torch
 from safetensors.torch import save_file
-from tiny import CONFIGS, VOCAB, configure, load, texts, write_texts
+from tiny import CONFIGS, VOCAB, configure, load
 from transformers import AutoModelForCausalLM, GPT2Config, GPTNeoXConfig, OPTConfig, Qwen2Config
 
 from companion.project import DATA
-from rbp.choices import Settings
-from rbp.errors import DataError, ParameterError
-from rbp.extract.extraction import extract
+from rbp.errors import DataError
 from rbp.models.find import find_model
 from rbp.models.load import load_tokenizer
 from rbp.models.sizes import non_embedding_params
-from rbp.texts.protocol import protocol
 
 
 @pytest.fixture
@@ -107,14 +104,6 @@ def test_a_folder_whose_files_do_not_fit_together_is_refused(copy, fields, messa
         configure(copy / "config.json", **fields)
     with pytest.raises(DataError, match=message):
         load_both(copy)
-
-
-def test_float64_is_refused_where_parts_are_computed_in_float32(copy, saved, tmp_path):
-    assert load(copy, "float64").model.dtype == torch.float64
-    corpus = [str(write_texts(tmp_path / "mine.jsonl", texts(4)))]
-    settings = Settings(dtype="float64", backend="reference")
-    with pytest.raises(ParameterError, match="llama computes parts in float32"):
-        extract([str(saved("llama"))], corpus, protocol("windows", length=48), tmp_path / "out", settings)
 
 
 PUBLISHED = pd.read_csv(DATA / "published" / "models.csv")
