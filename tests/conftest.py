@@ -1,4 +1,4 @@
-"""What tests of several rooms need: a browser, chapters without a kernel, tiny models, a rank store."""
+"""What tests of several rooms need: a browser, chapters without a kernel, tiny models."""
 
 import os
 
@@ -8,11 +8,9 @@ import gc
 import shutil
 
 import in_process
-import numpy as np
 import pytest
 from hypothesis import settings
 from playwright.sync_api import sync_playwright
-from toy_stores import make_store
 
 from companion.execute import run as chapters
 from rbp.errors import RbpError
@@ -21,7 +19,7 @@ from rbp.errors import RbpError
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 #: the files that use `workshop`
-WORKSHOP = ("test_ladder_family.py", "test_ladder_train.py", "test_making.py", "test_shipping.py")
+WORKSHOP = ("test_ladder_train.py", "test_making.py", "test_shipping.py")
 
 gc.disable()  # until all is imported
 settings.register_profile("full", max_examples=200, deadline=None)  # for the slow set
@@ -79,14 +77,6 @@ def browser():
 def without_kernel(monkeypatch):
     """`execute` runs a chapter's cells in this process."""
     monkeypatch.setattr(chapters, "_run", in_process.run)
-
-
-@pytest.fixture
-def store(tmp_path):
-    """A rank store of four documents with made-up ranks."""
-    rng = np.random.default_rng(5)
-    lengths = [40, 3, 700, 25]
-    return make_store(tmp_path / "toy", rng.geometric(0.4, sum(lengths)).clip(max=99) - 1, lengths)
 
 
 @pytest.fixture

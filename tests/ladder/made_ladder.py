@@ -75,19 +75,6 @@ rungs = ["narrow"]
 [repeats]
 1 = { weights = 1, order = 0 }
 2 = { weights = 0, order = 1 }
-
-[[trials]]
-name = "rates"
-families = ["neox", "lstm"]
-budgets = [640]
-rates.narrow = [0.001, 0.01]
-
-[[trials]]
-name = "data"
-families = ["neox"]
-rungs = ["narrow"]
-budgets = [2_560]
-distinct = 640
 """
 WORDS = ["the", "a", "rank", "of", "token", "grows", "law", "and", "so", "was", "it", "–", "“says”", "naïve", "漢字"]
 
@@ -125,11 +112,6 @@ def write_making(folder):
     making = Making(*read_ladders(folder / "ladders.toml"), Workspace(folder / "out"))
     making.prepare(texts)
     return making
-
-
-def options_of(folder, config="ladders.toml"):
-    """The options by which a command finds what `write_ladder` has written there."""
-    return [f"--texts={folder / 'texts'}", f"--config={folder / config}", f"--out={folder / 'out'}"]
 
 
 def quiet(line):

@@ -1,12 +1,9 @@
 """A family and its ranks: one made up on the spot, and those that are shipped."""
 
 import pytest
-import torch
 from draws import rest_slow
-from made_ladder import quiet
 
 from companion.project import LADDER
-from ladder import aggregates
 from rbp.extract.extraction import verify_store
 from rbp.store import open_store
 
@@ -23,17 +20,3 @@ def test_shipped_ranks_are_those_of_the_shipped_weights(model, domain):
     assert verified.tokens >= 0.02 * store.tokens
     assert verified.rows < rows
     assert verified.differ < 0.01 * verified.tokens  # by rounding
-
-
-def test_ranking_again_changes_nothing_and_stores_of_other_weights_go(workshop):
-    making, _ = workshop
-    run, threads = making.choose(["neox"], ["narrow"], [0])[0], torch.get_num_threads()
-    name = run.model_name(2_560)
-    (kept,) = (making.place / "ranks").glob(f"{name}-tales-*")
-    before = (kept / "manifest.json").read_bytes()
-    stale = kept.with_name(f"{name}-tales-0123456789abcdef")
-    stale.mkdir()
-    aggregates.rank(quiet, making, run, 2_560)
-    torch.set_num_threads(threads)
-    assert (kept / "manifest.json").read_bytes() == before
-    assert not stale.exists()

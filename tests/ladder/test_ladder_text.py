@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from made_ladder import tale, write_ladder
 
 from ladder.recipe import read_recipe
-from ladder.text import WORD, Passages, gather_texts, make_rows, make_tokenizer, prepare, streams
+from ladder.text import WORD, gather_texts, make_rows, make_tokenizer, prepare, streams
 from ladder.workspace import Workspace
 from rbp.errors import DataError
 
@@ -20,15 +18,6 @@ def ladder(tmp_path):
 def stretches(text, length):
     words = WORD.findall(text.lower())
     return {tuple(words[i : i + length]) for i in range(len(words) - length + 1)}
-
-
-few = st.lists(st.sampled_from(["a", "B", "b", "c,", "d-e", "."]), max_size=12).map(" ".join)
-
-
-@given(st.lists(few, max_size=4), few, st.integers(1, 5))
-def test_a_shared_passage_is_found_if_and_only_if_there_is_one(given_texts, text, length):
-    there = set().union(*(stretches(text_, length) for text_ in given_texts))
-    assert Passages(given_texts, length).shared(text) == bool(there & stretches(text, length))
 
 
 def test_no_text_for_evaluation_shares_a_passage_with_training_text(ladder):

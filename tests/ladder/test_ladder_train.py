@@ -6,7 +6,6 @@ import torch
 from commands import here, refused
 from hypothesis import given
 from hypothesis import strategies as st
-from made_ladder import options_of
 
 from ladder.training import CHUNK, HeadLoss
 
@@ -33,8 +32,8 @@ def test_what_is_trained_is_left_alone_and_other_work_is_refused(workshop, in_th
     folder = making.place.folder.parent
 
     def run(*more):
-        options = ["--rungs", "narrow", "--seeds", "0", "--device", "cpu", *options_of(folder)]
-        return here("ladder", "train", *options, *more)
+        options = [f"--texts={folder / 'texts'}", f"--config={folder / 'ladders.toml'}", f"--out={folder / 'out'}"]
+        return here("ladder", "train", "--rungs", "narrow", "--seeds", "0", "--device", "cpu", *options, *more)
 
     state = making.place / "training" / "neox-narrow" / "state.safetensors"
     before = state.stat().st_mtime_ns

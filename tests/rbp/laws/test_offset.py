@@ -1,13 +1,10 @@
 """A power law above an E: recovered, and against searches that start everywhere."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.optimize import differential_evolution
 
-from rbp.laws.misfit import OFFSET
 from rbp.laws.offset import extended, fit_offset
-from rbp.laws.surface import profile
 
 SIZES = np.geomspace(1e6, 1e10, 10)
 
@@ -24,16 +21,6 @@ def test_a_perfect_law_is_recovered_in_any_units(of_size, of_value):
     assert (fit.offset, fit.alpha, fit.prefactor) == pytest.approx(truth, rel=1e-9)
     assert (fit.offset_low, fit.offset_high) == pytest.approx((truth[0], truth[0]), rel=1e-6)
     assert "can be distinguished from 0" in fit.statement
-
-
-def test_intervals_are_those_of_the_profile():
-    """Which scipy judges in test_surface.py."""
-    y = law(noise=0.02, rng=1)
-    fit, table = fit_offset(SIZES, y, level=0.9), pd.DataFrame({"size": SIZES, "training_tokens": 1.0, "value": y})
-    for name in ("offset", "alpha"):
-        best, *ends = profile(table, OFFSET, name, level=0.9)
-        found = [getattr(fit, f"{name}{end}") for end in ("", "_low", "_high")]
-        assert found == pytest.approx([getattr(best, name), *ends], rel=1e-9)
 
 
 def test_prediction_near_the_linear_case_is_that_of_least_squares():

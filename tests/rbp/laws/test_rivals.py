@@ -65,6 +65,8 @@ def test_what_the_design_cannot_tell_apart_is_said(compared):
         side_by_side(together)
     with pytest.raises(FitError, match="leave none to hide"):
         side_by_side(grid(a_product, sizes=SIZES[:3], tokens=TOKENS[:3]))
+    few = side_by_side(grid(a_product, sizes=SIZES[:3]))
+    assert few.errors["tied"].all()  # without one of three sizes there is no law, so nothing is sure
     near = pd.concat([together, together.assign(training_tokens=together["training_tokens"] * 1.2)])
     assert any("grow together" in said for said in side_by_side(near).design)
     assert [any("floor" in said for said in compared[form].design) for form in (PRODUCT, ADDITIVE)] == [True, False]

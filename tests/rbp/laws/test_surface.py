@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.api as sm
 from scipy.optimize import differential_evolution, least_squares
 from scipy.stats import f as f_distribution
 
@@ -73,16 +72,6 @@ def test_a_perfect_law_is_recovered_with_its_local_exponents(form):
     assert law.predict(table["size"], table["training_tokens"]) == pytest.approx(table["value"].to_numpy(), rel=1e-7)
     ends = [law.predict(2e8 * np.exp(step), 4e9 * np.exp(0.5 * step)) for step in (-1e-5, 1e-5)]
     assert law.exponent(2e8, 4e9, 0.5) == pytest.approx(-np.log(ends[1] / ends[0]) / 2e-5, rel=1e-8)
-
-
-@pytest.mark.parametrize("name", ["alpha", "beta"])
-def test_the_profile_of_a_product_is_the_interval_of_linear_regression(name):
-    table = runs(PRODUCT, 0.05)
-    design = sm.add_constant(-np.log(table[["size", "training_tokens"]]).set_axis(["alpha", "beta"], axis=1))
-    theirs = sm.OLS(np.log(table["value"]), design).fit()
-    best, *ends = profile(table, PRODUCT, name, level=0.9)
-    assert getattr(best, name) == pytest.approx(theirs.params[name])
-    assert ends == pytest.approx(theirs.conf_int(alpha=0.1).loc[name].tolist())
 
 
 @pytest.mark.parametrize(

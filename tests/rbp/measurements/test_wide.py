@@ -64,24 +64,19 @@ def test_what_cannot_be_read_is_refused_with_the_line_that_helps(tmp_path, name)
     assert remedy in str(error.value)
 
 
-def family(sizes, models="abcde", value=(3, 2.5, 2, 1.5, 1)):
-    rows = zip(models, sizes, value, strict=True)
-    return "".join(f"{model},{size},{number}\n" for model, size, number in rows)
-
-
+GROWING, FALLING = (1e6, 1e6, 1e7, 1e8, 1e9), (3, 2.5, 2, 1.5, 1)
 SLIPS = {
-    "two units": (family((1e6, 1e7, 1e8, 1000, 10000)), "are 1,000 to 100,000,000: are all in one unit"),
-    "an owner": (family((1e6, 1e6, 1e7, 1e8, 1e9), ("org/m0", "m0", "a", "b", "c")), "org/m0 and m0 look like one"),
-    "a perplexity": (family((1e6, 2e6, 1e7, 1e8, 1e9), value=(19.7, 15, 12, 9, 8)), "is it a perplexity"),
-    "seeds": (family((1e6, 1e6, 1e7, 1e8, 1e9), ("m-seed0", "m-seed1", "a", "b", "c")), ""),
+    "two units": ("abcde", (1e6, 1e7, 1e8, 1000, 10000), FALLING, "are 1,000 to 100,000,000: are all in one unit"),
+    "an owner": (("org/m0", "m0", "a", "b", "c"), GROWING, FALLING, "org/m0 and m0 look like one"),
+    "a perplexity": ("abcde", GROWING, (19.7, 15, 12, 9, 8), "is it a perplexity"),
+    "seeds": (("m-seed0", "m-seed1", "a", "b", "c"), GROWING, FALLING, ""),
 }
 
 
 @pytest.mark.parametrize("name", SLIPS)
 def test_probable_slips_are_said(tmp_path, name, caplog):
-    text, words = SLIPS[name]
-    (path := tmp_path / "t.csv").write_text("model,size,loss\n" + text)
-    assert len(open_source(path).table) == 5
+    *columns, words = SLIPS[name]
+    assert len(read(tmp_path, "model,size,loss", *columns)) == 5
     slips = [each for each in caplog.messages if "?" in each or "look like" in each]
     assert len(slips) == bool(words)
     assert all(words in each for each in slips)

@@ -40,17 +40,12 @@ def write(tmp_path):
 def test_files_with_fields(write, suffix, packed):
     """Each as it is and packed; two frames of a .zst are one file, as of a .gz."""
     content, pack = CONTENTS[suffix].encode(), PACK[packed]
-    packed_content = pack(content[:9]) + pack(content[9:])
-    path = write(f"c{suffix}{packed}", packed_content)
+    path = write(f"c{suffix}{packed}", pack(content[:9]) + pack(content[9:]))
     corpus = open_corpus(path)
     assert (corpus.name, list(corpus.documents)) == (f"c{suffix}".rpartition(".")[0], ["one", "zwei ü"])
     assert list(open_corpus(path, ["title", "text"]).documents) == ["a\none", "b\nzwei ü"]
     with pytest.raises(DataError, match="no field body"):
         open_corpus(path, ["body"])
-    if packed:
-        write(f"c{suffix}{packed}", packed_content[:-6])
-        with pytest.raises(DataError, match="cannot read"):
-            open_corpus(path)
 
 
 @pytest.mark.parametrize("table", [True, False])
@@ -124,9 +119,7 @@ def test_a_published_corpus_has_its_fields_and_all_its_documents(tmp_path, monke
     rows = pd.DataFrame({"prompt": f"def f{i}():", "canonical_solution": f"    return {i}"} for i in range(164))
     rows.to_parquet(path)
     monkeypatch.setattr(corpora, "_snapshot", lambda name, hub: tmp_path / "abc")
-    corpus = open_corpus("humaneval")
-    assert corpus.documents[7] == "def f7():\n    return 7"
-    assert corpus.fingerprint["revision"] == "abc"
+    assert open_corpus("humaneval").documents[7] == "def f7():\n    return 7"
     rows[:10].to_parquet(path)
     with pytest.raises(DataError, match="10 documents of 164"):
         open_corpus("humaneval")
