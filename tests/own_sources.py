@@ -8,26 +8,35 @@ import pandas as pd
 from toy_stores import make_store
 
 from companion.damage.compare import TEMPERATURES, THRESHOLDS
-from rbp.measurements.ranked import usual
 
 SIZES = 1e7, 5e7, 2e8, 1e9, 4e9
+KS = 1, 2, 5, 10, 20, 50, 100, 1000
 
 
-def table(
-    *, thresholds, datasets=("news", "poems"), families=("A", "B"), sizes=SIZES, entropy=True, change=None
+def measured(
+    *, families=("A", "B"), datasets=("news", "poems"), sizes=SIZES, ks=KS, entropy=True, tokens=0, change=None
 ) -> pd.DataFrame:
-    """A measurement table without numbers of tokens: power laws with the exponents `thresholds`, k → α, and scatter."""
-    rng, rows = np.random.default_rng(3), []
+    """Simulate power laws in size whose exponents grow with k, with 1% of scatter; `tokens`: hits are counted too."""
+    rng, rows = np.random.default_rng(len(ks)), []
     for dataset in datasets:
-        for family, size in ((f, int(s * 1.7**i)) for i, f in enumerate(families) for s in sizes):
-            values = [("neg_log_rbp", k, 2 * size**-alpha) for k, alpha in thresholds.items()]
-            for metric, k, value in [*values, ("cross_entropy", None, 9 * size**-0.08)][: None if entropy else -1]:
-                noise = np.exp(rng.normal(0, 0.01))
-                rows.append((dataset, f"{family}-{size}", family, size, metric, k, value * noise))
-    made = pd.DataFrame(rows, columns=["dataset", "model", "family", "size", "metric", "k", "value"])
+        for family in families:
+            factor = rng.uniform(0.8, 1.2)
+            for size in map(int, sizes):
+                about = {"dataset": dataset, "model": f"{family}-{size}", "family": family, "size": size}
+                for k in ks:
+                    value = factor * 3 * k**-0.35 * (size / 1e4) ** -(0.05 + 0.01 * np.log(k)) * rng.lognormal(0, 0.01)
+                    counts = {}
+                    if tokens:
+                        counts = {"tokens": tokens, "hits": int(rng.binomial(tokens, np.exp(-value)))}
+                        value = -np.log(counts["hits"] / tokens)
+                    rows.append(about | {"metric": "neg_log_rbp", "k": k, "value": value} | counts)
+                if entropy:
+                    value = 6 * factor * (size / 1e4) ** -0.06 * rng.lognormal(0, 0.005)
+                    rows.append(about | {"metric": "cross_entropy", "k": None, "value": value})
+    table = pd.DataFrame(rows).astype({"k": "Int64"} | ({"hits": "Int64", "tokens": "Int64"} if tokens else {}))
     if change:
-        change(made)
-    return made
+        change(table)
+    return table
 
 
 def stores(folder, *, models=6, documents=30, datasets=("wikipedia",), all_hits=False, place="store-{}".format) -> None:
@@ -81,45 +90,3 @@ def paths(folder: Path) -> None:
     about = {"model": "models/big", "dataset": "text", "vocabulary": 5000}
     (place / "manifest.json").write_text(json.dumps({"about": about}))
     pd.concat(parts, ignore_index=True).to_parquet(place / "sums.parquet", index=False)
-
-
-# ── Tables as rank stores of real models give them
-
-FEW_KS = (1, 10, 1000)
-
-
-def measured(
-    *, families=1, sizes=(7e7, 1.6e8, 4.1e8, 1e9), ks=FEW_KS, entropy=True, tokens=0, datasets=1
-) -> pd.DataFrame:
-    """Simulate power laws in size whose exponents grow with k, with 1% of scatter; `tokens`: hits are counted too."""
-    rng, rows = np.random.default_rng(len(ks)), []
-    for dataset in ("chat", "legal", "news")[:datasets]:
-        for family in ("Elm", "Fir", "Oak")[:families]:
-            factor = rng.uniform(0.8, 1.2)
-            for size in map(int, sizes):
-                about = {"dataset": dataset, "model": f"{family}-{size}", "family": family, "size": size}
-                for k in ks:
-                    value = factor * 3 * k**-0.35 * (size / 1e4) ** -(0.05 + 0.01 * np.log(k)) * rng.lognormal(0, 0.01)
-                    counts = {}
-                    if tokens:
-                        counts = {"tokens": tokens, "hits": int(rng.binomial(tokens, np.exp(-value)))}
-                        value = -np.log(counts["hits"] / tokens)
-                    rows.append(about | {"metric": "neg_log_rbp", "k": k, "value": value} | counts)
-                if entropy:
-                    value = 6 * factor * (size / 1e4) ** -0.06 * rng.lognormal(0, 0.005)
-                    rows.append(about | {"metric": "cross_entropy", "k": None, "value": value})
-    return pd.DataFrame(rows).astype({"k": "Int64"} | ({"hits": "Int64", "tokens": "Int64"} if tokens else {}))
-
-
-#: tables as the stores of real models give them: one family and several, few thresholds and all that a store has, with
-#: and without cross-entropy and counts
-REAL_TABLES = {
-    "few": {"entropy": False},
-    "usual": {"ks": usual(50_257)},
-    "large": {"families": 3, "ks": (*usual(50_257), 100_000), "sizes": np.geomspace(1e8, 1e10, 6), "datasets": 2},
-    "small": {"families": 2, "ks": (1, 2, 5, 10, 20, 50, 100, 200, 500), "sizes": np.geomspace(1e4, 3e6, 7)},
-    "counted": {"families": 2, "ks": usual(30_000), "tokens": 400_000, "sizes": np.geomspace(1e7, 5e9, 5)},
-    "counted, few": {"tokens": 50_000, "entropy": False, "sizes": (1e8, 1e9, 1e10)},
-    "beyond 100": {"ks": (1000, 20_000, 100_000), "families": 2},
-    "one k": {"ks": (1,), "datasets": 3, "sizes": np.geomspace(1e4, 1e10, 8)},
-}

@@ -29,7 +29,6 @@ LONGEST = (
     "test_triton",
     "test_build",
     "test_live",
-    "test_report_pages",
     "test_linear_rank",
     "test_pages",
     "test_html",

@@ -44,16 +44,13 @@ def context(browser, served):
     context.close()
 
 
-def opened(context, served, page=PAGE):
+def opened(context, served):
     """A chapter whose form is open, and empty."""
     tab = context.new_page()
     tab.on("pageerror", lambda error: pytest.fail(str(error)))
     tab.on("dialog", lambda dialog: dialog.accept())  # it asks before it deletes
-    tab.goto(f"{served.partition('/enter')[0]}/{page}")
+    tab.goto(f"{served.partition('/enter')[0]}/{PAGE}")
     tab.wait_for_selector(".rbp-ready")
-    start = tab.locator(".rbp-start a").bounding_box()
-    assert start is not None
-    assert start["y"] < 400  # at the top of the chapter
     if not tab.locator(".rbp-studio[open]").count():
         tab.click(".rbp-start a")
     return tab
@@ -84,10 +81,6 @@ def test_a_level_is_changed_a_table_is_uploaded_and_both_runs_are_compared(conte
     tab.fill("#rbp-name", "eighty per cent")
     page = run(tab)
     expect(page.locator(".rbp-answer")).to_contain_text("This page was run with other parameters: level = 0.8.")
-    row = page.locator(".rbp-still tr", has_text="the 95% interval of α is")
-    book, run_ = (re.findall(r"\d+", cell)[-1] for cell in row.locator("td").all_inner_texts()[:2])
-    assert float(run_) < float(book)
-    expect(row.locator("td").last).to_have_text("the book’s, with level = 0.8")
     expect(rows).to_have_count(before + 1)
     expect(rows.first).to_contain_text("eighty per cent: level = 0.8")
     tab.reload()  # what was filled in is kept, and so is the form
@@ -113,11 +106,6 @@ def test_a_level_is_changed_a_table_is_uploaded_and_both_runs_are_compared(conte
     )
     expect(page.locator(".rbp-answer td", has_text="<b>mine</b>")).to_have_count(3)  # a row, and two that are folded
     assert set(page.locator("figure .rbp-data").all_inner_texts()) == {"Data: yours"}
-    assert page.locator("#law-k1, #law-k5").count() == 2
-    other = opened(context, served, "notebooks/forecasts.html")  # one upload for several chapters
-    offered = other.locator("#rbp-field-measurements label", has_text="mine.csv (uploaded")
-    expect(offered.locator("input")).to_be_checked()
-    other.close()
 
     expect(rows).to_have_count(before + 2, timeout=LONG)
     for each in ("measurements = mine.csv", "eighty per cent"):

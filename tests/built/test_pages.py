@@ -99,23 +99,6 @@ def test_texts_of_figures_can_be_read_and_nothing_is_cut_without_a_sign(seen, mo
     assert sum(each["texts"] for each in seen[mode].values()) > 100
 
 
-def test_the_search_finds_the_law_and_leaves_out_how_the_book_was_made(browser, address):
-    with watched(browser, f"{address}/search.html", address) as tab:
-
-        def found(word):
-            tab.goto(f"{address}/search.html?q={word}")
-            tab.wait_for_selector("#search-results p.search-summary:not(:empty)", timeout=60_000)
-            return [link.get_attribute("href") or "" for link in tab.locator("#search-results li a").all()]
-
-        assert len(found("exponent")) >= 3
-        assert not any("made.html" in href for href in found("papermill"))
-        assert "emergence.html" in found("emergence")[0], "titles first"
-        tab.wait_for_timeout(500)  # it fetches what it shows of each page
-        assert "Code and parameters" not in tab.locator("#search-results").inner_text()
-        assert any("glossary.html" in href for href in found("perplexity"))
-        assert not any("notebooks/" in href for href in found("numpy")), "no code of cells"
-
-
 def test_a_page_opens_from_a_file_and_its_code_at_the_switch_without_a_script_too(browser, book):
     page = (book / "notebooks" / "holds.html").as_uri()
     for scripts in (True, False):
@@ -128,6 +111,3 @@ def test_a_page_opens_from_a_file_and_its_code_at_the_switch_without_a_script_to
             tab.locator(".rbp-code summary").press("Enter")
             expect(code).to_be_visible()
             expect(tab.locator(".rbp-rerun")).to_be_visible()
-            named = tab.locator("button.copybtn").all()
-            assert bool(named) == scripts
-            assert all(each.get_attribute("aria-label") for each in named)

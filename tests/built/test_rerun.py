@@ -37,5 +37,4 @@ def test_papermill_alone_answers_and_writes_one_file(tmp_path):
         "the law holds in none of 2 cases of family, dataset and k. In 2 it fails: larger models are worse." in shown[0]
     )
     figures = [each for each in shown if each.startswith("<figure")]
-    assert len(figures) == 3
     assert all('<p class="rbp-data">Data: yours</p>' in each for each in figures)

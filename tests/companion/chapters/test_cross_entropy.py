@@ -6,10 +6,8 @@ import pytest
 import statsmodels.formula.api as smf
 from draws import loop_and_slow, may_be
 from simulated import counts
-from toy_stores import write_store
 
 from companion.chapters import cross_entropy as ce
-from rbp.measurements import open_source
 
 SIZES = np.geomspace(1e5, 1e9, 8)
 SLOPES = {1: 0.9, 10: 1.5}
@@ -71,15 +69,6 @@ def simulated(rng, *, dataset="news", documents=30, slope=1.5, sizes=(1, 2, 4, 8
     logit = np.log(share / (1 - share)) - (hard - 1)
     hits = rng.binomial(tokens[:, None], 1 / (1 + np.exp(-logit)))
     return counts([f"m{i}" for i in range(models)], sizes, [1], tokens, hits[:, :, None], nll, dataset=dataset)
-
-
-def test_models_of_infinite_loss_are_left_out(tmp_path):
-    rng = np.random.default_rng(3)
-    for i, nll in enumerate((1.0, 2.0, np.inf, 3.0)):
-        write_store(tmp_path, f"m{i}", 10**i, rng.integers(0, 9, 400), nll=nll)
-    (one,) = ce.by_document(open_source(tmp_path), [1])
-    assert one.counts.names == ["m0", "m1", "m3"]
-    assert np.isfinite(ce.line_of_rungs(one, 1)[1]).all()
 
 
 @pytest.mark.parametrize("draws", loop_and_slow(20, 600))

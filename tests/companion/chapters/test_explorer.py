@@ -112,19 +112,6 @@ def test_the_command_that_it_shows_gives_its_numbers_and_its_address_holds_what_
     assert found == {}
 
 
-def test_the_largest_are_hidden_and_judged_by_both_measures(tab, source):
-    tab.get_by_label("Hide the largest").focus()
-    for _ in range(4):
-        tab.keyboard.press("ArrowRight")
-    rows = tab.get_by_role("region", name="Where the hidden models fall").locator("tbody tr")
-    expect(rows).to_have_count(4)
-    own = source.table.query("dataset == 'wikipedia' and family == 'Pythia'").sort_values("size")
-    for i, part in enumerate((own[own.k == 10], own[own.metric == "cross_entropy"])):
-        at = fit_power_law(part["size"][:6], part["value"][:6]).predict(part["size"][6:])
-        inside = ((at.low <= part["value"][6:].to_numpy()) & (part["value"][6:].to_numpy() <= at.high)).tolist()
-        assert [row.locator("td").nth(4 + 4 * i).inner_text() == "yes" for row in rows.all()] == inside
-
-
 def test_names_are_text(browser, tmp_path):
     evil = ["<script>window.hurt = 1</script>", "<img src=x onerror='window.hurt = 1'>", "__proto__", "constructor"]
     rows = [

@@ -6,7 +6,6 @@ import pytest
 from scipy.stats import norm
 
 from companion.chapters import forecasts
-from companion.stats import cells
 from rbp.measurements import open_source, select
 
 
@@ -50,19 +49,3 @@ def test_a_zero_and_a_line_that_does_not_vary_leave_the_others_their_forecasts()
     made = forecasts.forecast_every_cut(points, level=0.95)
     assert made.groupby("family").size().to_dict() == {"good": 3, "zero": 1}
     assert made["error"].to_numpy() == pytest.approx(0, abs=1e-9)
-
-
-def test_cross_entropy_is_forecast_of_the_same_models_by_the_same_law():
-    """Two lines without noise but for the largest model, which is 10% and 30% off."""
-    sizes, rows = np.array([1e7, 3e7, 1e8, 3e8, 1e9, 3e9]), []
-    for metric, k, alpha, last in (("neg_log_rbp", 1, 0.1, 1.3), ("cross_entropy", None, 0.05, 1.1)):
-        values = sizes**-alpha * np.where(sizes == sizes.max(), last, 1)
-        rows += [("d", "F", f"m{i}", s, metric, k, v) for i, (s, v) in enumerate(zip(sizes, values, strict=True))]
-    table = pd.DataFrame(rows, columns=["dataset", "family", "model", "size", "metric", "k", "value"])
-    cut = {"holdout": 1, "holdout_few": 1, "level": 0.95}
-    points = table[table["metric"] == "neg_log_rbp"].astype({"k": int})
-    control = forecasts.forecast_cross_entropy(table, cells.forecasts(points, **cut), **cut)
-    assert control[["error", "error_control"]].to_numpy() == pytest.approx(np.array([[1 / 1.3 - 1, 1 / 1.1 - 1]]))
-    values = forecasts.control_statistics(control)
-    assert (values["control.models"], values["control.optimistic"]) == (1, 1)
-    assert forecasts.control_statistics(control.iloc[:0]) == {}

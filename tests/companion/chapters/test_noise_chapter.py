@@ -108,19 +108,3 @@ def test_effects_are_means_over_models_and_pairs(stores):
     apart = design_effect(missed[:, 1].astype(float) - missed[:, 0])
     assert found["effect"].to_dict() == pytest.approx({"misses": np.sqrt(one * other), "difference": apart})
     assert found["effect"].between(found["effect_low"], found["effect_high"]).all()
-
-
-def test_classes_of_training_counts_hold_every_token_once(stores):
-    counts = np.arange(100) * 37
-    found = noise.by_training_count(stores, counts, [0.1], (0, 1, 100, 1000)).query("model == 'a'")
-    assert found["tokens"].sum() == 1800
-    places, ranks = noise.align_ranks(stores)
-    chosen = (counts[places["token"]] >= 100) & (counts[places["token"]] < 1000)
-    row = found[found["low"] == 100].iloc[0]
-    assert (row["tokens"], row["misses"]) == (chosen.sum(), (ranks[chosen, 0] > row["k"]).sum())
-
-
-def test_models_must_have_ranked_the_same(tmp_path, stores):
-    other = make_store(tmp_path / "other", [0, 1, 2, 3], [2, 2], model="other")
-    with pytest.raises(DataError, match="did not rank the same tokens"):
-        noise.align_ranks([stores[0], other])

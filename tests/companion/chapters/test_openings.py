@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import t as student_t
 
-from companion.chapters import openings, outcomes
-from companion.chapters.appendix import predictions
+from companion.chapters import openings
 
 K = 10_000
 
@@ -83,15 +82,3 @@ def test_rates_cells_and_openings_of_chunks_add_up(table):
         for low, high in ((1, 1), (2, 2), (3, 4), (5, 8), (9, 32))
     ]
     assert openings.chunk_openings(51_100, K) == pytest.approx({"least": 100 * sum(beyond), "most": 1000 * sum(beyond)})
-
-
-def test_registered_forecasts_get_the_outcomes_of_their_text_and_k(table, monkeypatch):
-    statistics = openings.opening_statistics([K, 20_000])
-    monkeypatch.setattr(openings, "opening_statistics", lambda _: statistics)
-    measured = predictions.measure(predictions.read_forecasts("openings"), outcomes.misses_by_context())["outcome"]
-    assert measured.notna().all()
-    rows = table[(table["text"] == "auslegal") & (table["bos"] == "never")]
-    assert measured["openings.rate.auslegal.10000.1"] == pytest.approx(100 * rate(bins(1, 1, rows)))
-    by_text = statistics.set_index(["dataset", "k"])
-    assert measured["openings.cured.novels.10000"] == by_text["cured"]["novels", K]
-    assert measured["openings.fold32.wikipedia.20000.1"] == by_text["fold32"]["wikipedia", 20_000]

@@ -1,19 +1,14 @@
 """The scores against closed forms and a simulation; the outcomes against made-up families with known laws."""
 
-import tomllib
-
 import numpy as np
 import pandas as pd
 import pytest
 from made_grid import BUDGETS, SIZES, TEXTS, additive, make
 from scipy import integrate
-from scipy.stats import binomtest, norm
+from scipy.stats import norm
 
 from companion.chapters import outcomes
 from companion.chapters.appendix import predictions as study
-from companion.project import DATA
-
-FILES = ("ladders", "paths", "real", "real_damaged", "openings", "images", "tokens")
 
 
 def forecast(outcome, **columns):
@@ -41,43 +36,6 @@ def test_scores_of_numbers_and_events_are_log_probabilities():
         event = study.score(forecast(happened, probability=0.9, naive=0.5)).iloc[0]
         assert (event.score, event.gain) == pytest.approx((np.log(p), np.log(p / 0.5)))
     assert study.score(forecast(np.nan, middle=1.0, low=0.8, high=1.4)).empty
-
-
-def test_so_few_intervals_inside_have_the_p_of_a_binomial_test():
-    rows = pd.DataFrame([number(x) for x in [1.0] * 13 + [9.0] * 10])
-    counts = study.count_inside(rows)
-    assert [counts[name] for name in ("intervals", "inside")] == [23, 13]
-    assert counts["p"] == pytest.approx(binomtest(13, 23, 0.8, alternative="less").pvalue)
-
-
-def entries(content):
-    """Every entry of a file, in the registry's words."""
-    for kind, rows in content.items():
-        if not isinstance(rows, list) or (kind == "spread" and "laws" in content):  # of the laws
-            continue
-        for i, row in enumerate(rows):
-            if kind == "curve":
-                yield from (f"curve.{i}.bands.{j}" for j in range(len(row["bands"])))
-            elif kind != "target":
-                yield f"{kind}.{i}"
-    yield from (f"target.*.{law}" for law in content.get("laws", ()))
-
-
-@pytest.mark.parametrize("file", FILES)
-def test_every_entry_of_a_file_has_an_id_and_the_numbers_of_the_file(file):
-    content = tomllib.loads((DATA / "predictions" / f"{file}.toml").read_text())
-    registry = pd.read_csv(DATA / "predictions" / "registry.csv", keep_default_na=False).query("file == @file")
-    assert sorted(registry["entry"]) == sorted(entries(content))
-    table = study.read_forecasts(file)
-    assert table.index.is_unique
-    assert (table["function"] == "").equals(table["untested"] != "")
-    number = table["probability"].isna()
-    assert ((table["low"] <= table["middle"]) & (table["middle"] <= table["high"]))[number].all()
-    assert table["prediction"].is_unique or file == "tokens"
-    if file == "tokens":
-        assert len(table) == 4 + len(content["target"]) * len(content["laws"])
-        row = table.loc["tokens.kaplan.7"]
-        assert [row["low"], row["middle"], row["high"]] == content["target"][7]["kaplan"]
 
 
 def test_an_outcome_is_a_function_of_the_entry_s_fields_or_a_row_of_a_table():

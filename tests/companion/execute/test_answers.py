@@ -1,12 +1,10 @@
 """What a rerun answers, against tables made by hand."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from bs4 import BeautifulSoup
 
 from companion.chapters import noise
 from companion.execute import prose, rerun
@@ -14,7 +12,6 @@ from companion.execute.comparison import compare, difference
 from companion.execute.results import Recorded
 from companion.execute.run import copied_names, find, with_names
 from companion.project import Project
-from rbp import provenance
 from rbp.report import law
 
 SIZES = (10**6, 10**7, 10**8, 10**9)
@@ -113,7 +110,6 @@ def test_what_differs_between_runs_is_said_first():
         "2 of 3 cases of family, dataset and measure have a fit in every run. Among them the verdict on the law "
         "differs in 1, and the exponent α in 2; in 1 the intervals of α do not meet."
     )
-    assert "do not differ" in difference(table.iloc[:2], ["a", "a"])
     assert "nothing can be compared" in difference(table.iloc[2:], ["a", "b"])
 
 
@@ -131,33 +127,6 @@ def test_a_run_is_named_by_what_its_files_hold_and_takes_them_along(tmp_path):
     assert chapter.short_hash(values) == before != chapter.short_hash(values, "other code")
     write(one, {"F": 1.5})
     assert chapter.short_hash(values) != before
-
-
-class Shell:
-    """As much of IPython's as a rerun needs."""
-
-    def __init__(self) -> None:
-        self.ast_transformers: list[object] = []
-        self.user_ns: dict[str, Any] = {}
-
-
-def test_a_chapters_own_answer_stands_before_the_laws(tmp_path):
-    chapter = find(Project(), "forecasts")
-    given = chapter.effective({"measurements": write(tmp_path / "mine.csv", {"F": 1.0})})
-    with provenance.recording():
-        shell = Shell()
-        run = rerun.Rerun(chapter, given, shell)
-        before = run.opening()
-        shell.user_ns["_begin_statement"]((), ())
-        run.answer(["the book’s data say so"])  # which is no answer for the reader
-        assert run.opening() == before
-        provenance.note(tmp_path / "mine.csv")
-        run.answer(["2 of 3 are <right>."])
-    page = BeautifulSoup(run.opening(), "html.parser")
-    law = page.select_one("details")
-    assert law is not None
-    assert "the law holds in 1 of 3 cases" in law.extract().get_text()
-    assert "2 of 3 are <right>. Data: yours" in " ".join(page.get_text(" ").split())
 
 
 @pytest.mark.parametrize(("resamples", "need"), [(100, 480), (478, 480), (480, 0)])

@@ -1,10 +1,7 @@
-import json
-
 import pytest
 
-from companion.execute.prose import NO_VALUE, all_or_none, fill_in, lacking
+from companion.execute.prose import NO_VALUE, all_or_none, fill_in
 from companion.execute.results import Recorded
-from companion.project import Project
 
 
 def test_values_are_written_out_as_plain_text():
@@ -28,16 +25,3 @@ def test_counts_are_written_in_words_or_out_of_a_whole():
     for wrong in ("{value}`all:of few`", "{value}`share:of all`", "{value}`few:of share`", "{value}`share:words`"):
         with pytest.raises(ValueError, match=wrong[8:13]):
             fill_in(wrong, "k1", values)
-
-
-def test_what_prose_names_and_nobody_recorded_is_listed_with_its_place(tmp_path):
-    project = Project(tmp_path)
-    for folder in (project.notebooks, project.book):
-        folder.mkdir()
-    texts = [("code", "{value}`gone`"), ("markdown", "{value}`n` of {value}`m`"), ("markdown", "{value}`two::n:of m`")]
-    cells = [{"cell_type": kind, "source": [text]} for kind, text in texts]
-    (project.notebooks / "one.ipynb").write_text(json.dumps({"cells": cells}))
-    (project.book / "page.md").write_text("{value}`one::n`\n{value}`n`\n")
-    found = lacking(project, {"one": {"n": Recorded(1)}, "two": {"m": Recorded(2)}})
-    places = ("notebooks/one.ipynb, cell 2", "notebooks/one.ipynb, cell 3", "book/page.md, line 2")
-    assert found == [f"{key} ({place})" for key, place in zip(("one::m", "two::n", "::n"), places, strict=True)]

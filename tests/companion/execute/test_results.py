@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from companion.execute.results import (
     ChapterResults,
     Recorded,
-    accepted,
     agree,
     chapter_results,
     compare,
@@ -57,16 +56,6 @@ def test_what_is_no_value_is_refused_by_its_key(value):
 def test_compare(old, new, kinds):
     differences = compare({"01": {"k": new} if new else {}}, {"01": {"k": old} if old else {}})
     assert [difference.kind for difference in differences] == kinds
-
-
-def test_what_agrees_is_accepted_as_it_was():
-    """Last digits within the tolerance stay; what moved, is new or gone follows the build."""
-    before = {"a": {"same": Recorded(1.0), "moved": Recorded(1.0), "gone": Recorded(3)}}
-    built = {"a": {"same": Recorded(1.0 + 1e-12), "moved": Recorded(1.1), "new": Recorded(2)}, "b": {"x": Recorded(5)}}
-    assert accepted(built, before) == {
-        "a": {"same": Recorded(1.0), "moved": Recorded(1.1), "new": Recorded(2)},
-        "b": {"x": Recorded(5)},
-    }
 
 
 def test_a_rerun_agrees_as_a_build_does_and_exactly_where_builds_do_not_compare():

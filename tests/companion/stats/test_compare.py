@@ -10,7 +10,7 @@ from scipy.stats import t as t_distribution
 
 from companion.stats import cells
 from companion.stats.compare import equivalence, paired_exponents
-from companion.stats.subsets import chains, set_points, steps
+from companion.stats.subsets import chains, steps
 from rbp.laws.power import fit_power_law
 
 SIZES = np.geomspace(1e6, 1e10, 10)
@@ -94,14 +94,6 @@ def decades(alpha, missing=None):
         if i not in (missing or {}).get(k, set())
     ]
     return pd.DataFrame(rows, columns=["dataset", "family", "model", "size", "k", "value"])
-
-
-def test_sets_never_mix_models():
-    """k = 2 lacks one model: it serves only the common set, and k = 500 only the set of all."""
-    sets = set_points(decades({1: 0.1, 2: 0.12, 10: 0.15, 500: 0.2}, {2: {4}}))
-    served = {key: set(rows["model"]) for key, rows in sets.groupby(["models", "k"])}
-    every = {f"m{i}" for i in range(5)}
-    assert served == {("all", k): every for k in (1, 10, 500)} | {("common", k): every - {"m4"} for k in (1, 2, 10)}
 
 
 def test_steps_are_paired_differences():

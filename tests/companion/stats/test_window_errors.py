@@ -2,19 +2,10 @@
 
 import numpy as np
 import pytest
-from simulated import chain, rows
+from simulated import chain
 
-from companion.stats.window_errors import filled, runs_alive, share_error
+from companion.stats.window_errors import filled, share_error
 from rbp.measurements.windows import window_counts
-
-
-def test_runs_are_counted_from_windows():
-    good = np.zeros((1, 400), dtype=bool)
-    good[0, 10:125] = True  # one run of 115
-    good[0, 200:260] = True  # and one of 60
-    found = window_counts(*rows(good), [1, 50, 100, 200]).assign(dataset="d", model="m", k=1)
-    alive = runs_alive(found).set_index("n")["runs"]
-    assert (alive[50], alive[100]) == pytest.approx(((11 + 50) / 50, 16 / 100))
 
 
 def test_filling_in_is_exact_for_independent_tokens():

@@ -7,8 +7,6 @@ import sympy as sp
 
 from companion.chapters.appendix.algebra import notation, numbers, statements
 from companion.chapters.appendix.algebra.notation import FAILS, I1, I2, Equation, P, a, c, k, mu, sigma
-from rbp.measurements.histograms import MeasuredRanks
-from rbp.measurements.rank_counts import RankCounts
 
 
 @pytest.mark.long
@@ -58,11 +56,3 @@ def test_the_tail_does_not_depend_on_where_it_begins(monkeypatch):
     first = numbers.exact_sums(*at)
     monkeypatch.setattr(numbers, "HEAD", 40_000)
     np.testing.assert_allclose(first, numbers.exact_sums(*at), rtol=1e-11)
-
-
-def test_one_sorted_distribution_and_calibration_make_the_entropy_of_ranks_the_cross_entropy():
-    rng = np.random.default_rng(2)
-    q = np.sort(rng.dirichlet(np.full(40, 0.3)))[::-1]  # the sorted probabilities, the same at every token
-    rank = rng.choice(40, 50_000, p=q) + 1
-    one = MeasuredRanks("x", "m", "F", 1, RankCounts.of_ranks(rank, 40), float(-np.log(q[rank - 1]).mean()))
-    assert numbers.entropies([one])["share"].item() == pytest.approx(1, abs=0.01)
