@@ -115,17 +115,3 @@ def test_a_level_is_changed_a_table_is_uploaded_and_both_runs_are_compared(conte
     expect(page.locator("body")).to_contain_text("cases of family, dataset and measure have a fit in every run")
     rows.filter(has_text="eighty per cent").get_by_text("Delete").click()
     expect(rows).to_have_count(before + 1)
-
-
-def test_a_run_is_cancelled_and_two_tabs_see_the_same(context, served):
-    tab, other = opened(context, served), opened(context, served)
-    tab.fill("[name=level]", "0.7")
-    tab.click("text=Run this chapter")
-    button = tab.wait_for_selector(".rbp-now >> text=Cancel")
-    other.reload()
-    other.wait_for_selector(".rbp-now >> text=Cancel")
-    tab.wait_for_timeout(1200)  # it asks each second
-    assert tab.evaluate("button => button === document.querySelector('.rbp-now button')", button)  # its focus stays
-    other.click(".rbp-now >> text=Cancel")
-    for each in (tab, other):
-        expect(each.locator(".rbp-now")).to_contain_text("cancelled", timeout=LONG)

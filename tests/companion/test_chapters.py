@@ -6,11 +6,9 @@ from pathlib import Path
 import pytest
 from mini import outputs, write_chapter
 
-from companion.execute import run
-from companion.execute.prose import chapter_numbers
-from companion.execute.run import Chapter, all_chapters, execute, find
+from companion.execute.run import Chapter, execute, find
 from companion.project import Project
-from rbp.errors import ChapterError, ChapterFailed, DataError, ParameterError
+from rbp.errors import ChapterError, ChapterFailed, ParameterError
 
 PARAMETERS = """
     name: str = "a"  # a word
@@ -25,31 +23,6 @@ def project(tmp_path):
 
 def left(folder):
     return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
-
-
-TOC = """
-format: jb-book
-root: book/welcome
-parts:
-- caption: The law
-  chapters: [{file: notebooks/metric}, {file: notebooks/k1}]
-- caption: Appendices
-  chapters: [{file: notebooks/data}, {file: notebooks/cost}]
-"""
-
-
-def test_the_contents_order_and_number_the_chapters(project):
-    for name in ("metric", "k1", "data", "cost", "a_draft"):
-        write_chapter(project, name)
-    project.book.mkdir()
-    (project.book / "_toc.yml").write_text(TOC)
-    assert [chapter.name for chapter in all_chapters(project)] == ["metric", "k1", "data", "cost", "a_draft"]
-    assert chapter_numbers(project) == {"metric": "1", "k1": "2", "data": "A", "cost": "B"}
-    for name in ("k1", "k1.ipynb", "2"):
-        assert find(project, name).name == "k1"
-    (project.notebooks / "k1.ipynb").unlink()
-    with pytest.raises(ChapterError, match="the contents list k1, and there is no such notebook"):
-        all_chapters(project)
 
 
 def test_a_parameter_that_no_cell_reads_is_an_error(project):
@@ -163,12 +136,3 @@ def test_what_is_handed_on_names_its_own_copies_and_no_place_of_this_machine(pro
     assert "--measurements" not in texts["forecasts.ipynb"] or "inputs/mine.csv" in texts["forecasts.ipynb"]
     request = json.loads(texts["run.json"])
     assert request["command"] == "rbp run forecasts -p measurements=inputs/mine.csv"
-
-
-def test_an_error_names_the_file_that_the_reader_typed(tmp_path):
-    copy = tmp_path / "inputs" / "1-mine.csv"
-    marker = {"type": "DataError", "what": f"no number in {copy}", "where": f"{copy}, line 7", "remedy": None}
-    (tmp_path / "error.json").write_text(json.dumps(marker))
-    error = run.carried_error(tmp_path / "error.json", {str(copy): "sub/mine.csv"})
-    assert isinstance(error, DataError)
-    assert (error.what, error.where, error.remedy) == ("no number in sub/mine.csv", "sub/mine.csv, line 7", None)

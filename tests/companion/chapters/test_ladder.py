@@ -5,13 +5,12 @@ import pandas as pd
 import pytest
 from made_grid import SIZES as RUNGS
 from made_grid import additive, make
-from simulated import counts
 from toy_stores import write_store
 
-from companion.chapters.appendix.ladder import compare_architectures, fit_ladder, laws_by_document, split_scatter
-from companion.chapters.families import exponents, reruns
+from companion.chapters.appendix.ladder import compare_architectures, fit_ladder, split_scatter
+from companion.chapters.families import reruns
 from rbp.laws.power import fit_power_law
-from rbp.laws.resampling import variance, without_each
+from rbp.laws.resampling import without_each
 from rbp.measurements import open_source
 
 SIZES = np.array([10_000, 30_000, 100_000, 300_000, 1_000_000])
@@ -55,26 +54,6 @@ def test_the_difference_of_exponents_is_that_of_the_laws():
     five = np.array([size for rung, size in RUNGS.items() if rung not in ("22k", "2.7m")])
     by_hand = -np.polyfit(np.log(five), np.log(additive(five, 8e6)), 1)[0]
     assert ranks.query("k == 1").alpha_transformer.to_numpy() == pytest.approx(by_hand, abs=2e-3)
-
-
-def family_of(rng, documents=40):
-    """Hits of models of −ln RBP₁ = 8 S^(−0.1) on documents that are easier or harder for all, and for one."""
-    effect = rng.normal(0, 0.3, documents)[:, None] + rng.normal(0, 0.1, (documents, len(SIZES)))
-    share = np.exp(-np.exp(np.log(8) - 0.1 * np.log(SIZES) + effect))
-    tokens = rng.integers(2000, 4000, documents)
-    hits = rng.binomial(tokens[:, None], share)[:, :, None]
-    return counts([f"m{i}" for i in range(len(SIZES))], SIZES, [1], tokens, hits, hits[..., 0] * 1.0)
-
-
-def test_the_text_interval_of_alpha_covers_what_other_texts_give():
-    """The documents of one corpus tell the spread of α over independent corpora."""
-    rng = np.random.default_rng(6)
-    others = [family_of(rng) for _ in range(300)]
-    alphas = np.array([exponents(SIZES, one.log_neg_log_rbp[None, :, 0])[0] for one in others])
-    found = np.sqrt(np.mean([variance(exponents(SIZES, one.left_out().at(1))) for one in others[:20]]))
-    assert found == pytest.approx(alphas.std(ddof=1), rel=0.15)
-    row = laws_by_document(others[0].left_out()).iloc[0]
-    assert row.text_low < row.alpha < row.text_high
 
 
 def test_the_split_finds_known_components():

@@ -140,28 +140,3 @@ def test_a_text_is_ranked_as_it_is_typed(tab, asked):
         box.fill(text)
         agrees(tab, text, chosen=(*see.FIRST, "2.7m"))
     assert tab.evaluate("[window.hurt, document.querySelectorAll('.rbp-sentence img').length]") == [None, 0]
-
-
-def test_a_long_text_is_read_up_to_the_context(tab):
-    text = "The court held that it was not so. " * 60
-    tab.get_by_label("Your text").fill(text)
-    left = len(TOKENIZER.encode(text[: see.LONGEST]).ids) - RUNGS[0].context
-    agrees(tab, text)
-    expect(tab.locator("#rbp-sentence-limit")).to_contain_text(f"The last {left} tokens are left out.")
-
-
-TOP = """() => [...document.querySelectorAll('.rbp-sentence-top table')].map(table => [table.caption.textContent,
-  [...table.rows].map(row => [...row.cells].map(cell => cell.textContent))])"""
-
-
-def test_the_top_ten_of_a_token_are_those_of_each_model(tab):
-    buttons = tab.locator(".rbp-sentence-text").first.locator("button")
-    buttons.nth(3).click()
-    tab.keyboard.press("ArrowRight")
-    models = see.read_text(TEXT, [rung for rung in RUNGS if rung.label in see.FIRST])
-    for (caption, rows), each in zip(tab.evaluate(TOP), models, strict=True):
-        best = torch.softmax(each.logits[3].double(), 0).topk(10)
-        assert [float(row[2].rstrip("%")) for row in rows[:10]] == pytest.approx(100 * best.values.numpy(), abs=0.51)
-        rank = each.ranks()[0][3]
-        assert caption.endswith(f"has rank {rank:,}")
-        assert [row[0] for row in rows if "the text" in row[1]] == [f"{rank:,}"]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from made_grid import BUDGETS, SIZES, additive, make
+from made_grid import BUDGETS, additive, make
 
 from companion.chapters import training
 
@@ -32,12 +32,3 @@ def test_the_shape_that_made_a_grid_passes_and_the_other_does_not(law, right, wr
     assert row[f"p_{wrong}"] < 0.001
     assert row.low <= (1 if right == "sum" else 0) <= row.high
     assert (row.df_num, row.df_den) == (6 * 4, 3)
-
-
-def test_along_constant_tokens_per_parameter_both_terms_fall():
-    lines = training.group_by_budget(make(families=("neox",), spread=0.0), [1])
-    direct = training.ratio_exponents(lines, 20).query("dataset == 'wikipedia' and k == 1").iloc[0]
-    sizes = np.array([s for s in SIZES.values() if 0.5e6 <= 20 * s <= 8e6])
-    by_hand = -np.polyfit(np.log(sizes), np.log(additive(sizes, 20 * sizes)), 1)[0]
-    assert direct.alpha == pytest.approx(by_hand, rel=0.05)  # linear between budgets
-    assert direct.sizes == len(sizes)

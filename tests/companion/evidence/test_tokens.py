@@ -2,7 +2,6 @@ import pandas as pd
 import pytest
 
 from companion.evidence import tokens
-from rbp.measurements import open_source
 
 FAMILIES = ["GPT-2", "OPT", "Pythia", "Qwen2.5"]
 
@@ -42,17 +41,3 @@ def test_an_unsure_number_is_a_bound_or_likely(found):
     points = pd.DataFrame({"dataset": ["auslegal"], "family": "OPT", "tokens": pd.NA, "source": "figure 4"})
     assert tokens.tokens_behind(points, found).iloc[0].tolist()[2:] == [511_000, "at most"]
     assert tokens.tokens_behind(points, found, likely=True).iloc[0].tolist()[2:] == [499_464, "likely"]
-
-
-def test_the_tokens_of_a_row_are_stated_or_found_or_unknown():
-    table = open_source("published").table.query("k == 1 and dataset in ('humaneval', 'auslegal')")
-    table = table.query("family == 'OPT' or dataset == 'humaneval' and family == 'Pythia'")
-    mine = table.query("family == 'Pythia'").assign(model=lambda t: "my-" + t["model"], source=None)
-    counted = mine.assign(model=lambda t: "counted-" + t["model"], tokens=7)
-    known = tokens.known_tokens(pd.concat([table, mine, counted], ignore_index=True))
-    n = len(table)
-    by_cell = known[:n].groupby([table["dataset"].to_numpy(), table["family"].to_numpy()]).first()
-    assert by_cell["humaneval"].to_dict() == {"OPT": 42_391, "Pythia": 33_233}
-    assert known[:n][(table["dataset"] == "auslegal").to_numpy()].isna().all()
-    assert known[n : n + len(mine)].isna().all()
-    assert (known[n + len(mine) :] == 7).all()

@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from companion.chapters import noise
 from companion.execute import prose, rerun
-from companion.execute.comparison import compare, difference
+from companion.execute.comparison import compare
 from companion.execute.results import Recorded
 from companion.execute.run import copied_names, find, with_names
 from companion.project import Project
@@ -93,24 +92,6 @@ def test_runs_are_compared_by_family_dataset_and_k(tmp_path):
     assert rows["F", "text", "k = 1"][0].startswith("0.100 ")
     assert rows["F", "text", "k = 1"][1] == rows["H", "text", "k = 10"][0] == "–"
     assert pd.read_csv(tmp_path / "compared.csv")["alpha | other.csv"].notna().sum() == 4
-
-
-def test_what_differs_between_runs_is_said_first():
-    """Two of three cells are shared: one α moves within its interval, the other beyond it, and turns its verdict."""
-    rows = {
-        "alpha": [(0.10, 0.11), (0.10, -0.10), (0.1, np.nan)],
-        "alpha_low": [(0.05, 0.06), (0.09, -0.11), (0.1, np.nan)],
-        "alpha_high": [(0.15, 0.16), (0.11, -0.09), (0.1, np.nan)],
-        "verdict": [(law.HOLDS, law.HOLDS), (law.HOLDS, law.RISES), (law.HOLDS, None)],
-    }
-    table = pd.DataFrame(
-        {f"{key} | {run}": [pair[i] for pair in pairs] for key, pairs in rows.items() for i, run in enumerate("ab")}
-    )
-    assert difference(table, ["a", "b"]) == (
-        "2 of 3 cases of family, dataset and measure have a fit in every run. Among them the verdict on the law "
-        "differs in 1, and the exponent α in 2; in 1 the intervals of α do not meet."
-    )
-    assert "nothing can be compared" in difference(table.iloc[2:], ["a", "b"])
 
 
 def test_a_run_is_named_by_what_its_files_hold_and_takes_them_along(tmp_path):

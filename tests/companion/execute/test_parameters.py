@@ -18,21 +18,6 @@ sets: list[Literal["wiki", "code"]] = [
 PARAMETERS = declared(SOURCE, "01_a")
 
 
-def test_declarations_are_read_from_the_source():
-    assert [(p.name, p.type, p.default, p.choices) for p in PARAMETERS] == [
-        ("measurements", "str", "published", None),
-        ("level", "float", 0.95, None),
-        ("k", "int", -1, None),
-        ("log", "bool", True, None),
-        ("ks", "list[int]", [1, 10], None),
-        ("names", "list[str]", [], None),
-        ("tie_rule", "str", "paper", ("paper", "strict", "expected")),
-        ("sets", "list[str]", ["wiki"], ("wiki", "code")),
-    ]
-    bounds = {"level": {"gt": 0, "lt": 1}, "ks": {"ge": 1, "le": 1000}}
-    assert {p.name: p.bounds for p in PARAMETERS if p.bounds} == bounds
-
-
 @pytest.mark.parametrize(
     ("source", "complaint"),
     [

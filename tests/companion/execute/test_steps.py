@@ -5,10 +5,8 @@ import sys
 
 import pandas as pd
 import pytest
-from mini import write_chapter
 
 from companion.execute import steps as steps_module
-from companion.execute.run import execute, find
 from companion.execute.steps import table
 from companion.project import ROOT, Project
 from companion.render.build import run_step
@@ -88,20 +86,3 @@ def test_a_step_declares_what_it_reads(project, monkeypatch):
             table("careless", project)
     assert read.files == {ROOT / "data" / "of-the-chapter.csv"}, "what a step reads is not noted as the chapter's"
     assert not (project.steps / "careless.parquet").exists()
-
-
-READS = """
-from pathlib import Path
-from companion.execute.page import Page
-from companion.execute.steps import table
-from companion.project import Project
-table("double", Project(Path({root!r})))
-Page("ledger").close()
-"""
-
-
-@pytest.mark.usefixtures("without_kernel")
-def test_a_chapter_declares_the_steps_that_it_reads(project):
-    write_chapter(project, "ledger", READS.format(root=str(project.root)), close=False)
-    with pytest.raises(ChapterError, match=r"it reads undeclared steps: double.*\nAdd them to rbp\.steps"):
-        execute(find(project, "ledger"), {}, project.runs / "a", project.root)

@@ -1,13 +1,10 @@
 """The claims ledger in a browser, from a file: what it says of each claim, and its filters."""
 
-from contextlib import closing
-
 import pytest
 from playwright.sync_api import expect
 from tabs import write_page
 from test_claims import ENTRIES, STRESSED
 
-from companion.execute.rules import FAILS
 from companion.render.ledger_page import render
 
 
@@ -29,22 +26,6 @@ def test_each_claim_has_its_verdict_and_those_with_other_bars(tab):
 def shown(tab):
     read = "[...document.querySelectorAll('.rbp-claim')].filter(r => r.offsetParent).map(r => r.dataset.number)"
     return {int(number) for number in tab.evaluate(read)}
-
-
-def test_filters_and_their_address(tab, browser):
-    tab.get_by_label("Source").select_option("paper")
-    tab.get_by_label("Weight").select_option("core")
-    tab.get_by_label("Verdict", exact=True).select_option(FAILS)
-    chosen = [each for each in ENTRIES if each.claim.group.key == "paper" and each.claim.core and each.verdict == FAILS]
-    assert shown(tab) == {entry.claim.number for entry in chosen}
-    of_all = f"Showing {len(chosen)} of {len(ENTRIES)}: {FAILS} {len(chosen)}"
-    expect(tab.get_by_role("status")).to_have_text(of_all)
-    tab.get_by_label("Search").fill("cross-entropy lognormal")
-    assert shown(tab) < {entry.claim.number for entry in chosen}
-    tab.wait_for_function("location.hash.includes('text=cross-entropy')")
-    with closing(browser.new_page()) as again:
-        again.goto(tab.url)
-        assert shown(again) == shown(tab)
 
 
 def test_a_claims_address_shows_its_row_whatever_is_hidden(tab, address):

