@@ -1,9 +1,8 @@
-"""Kills at every step of writing rank stores and chapters.
+"""Kills at every step of writing a rank store and a folder.
 
 After each, what can be read is the old content or the new, whole, or an error; and a rerun gives the new content.
 """
 
-import json
 import os
 import random
 import shutil
@@ -12,20 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import mini
 import tiny
 import torch
 from apart import content
 from injected import DONE, KILLED, Outcome, trial
 
-from companion.execute import results
-from companion.execute import run as chapters
-from companion.execute.run import Chapter, execute
-from companion.project import Project
 from rbp.choices import Settings
 from rbp.errors import DataError
 from rbp.extract.extraction import extract
-from rbp.io import write_file
+from rbp.io import folder_beside, swap_in, write_file
 from rbp.models import load as models_module
 from rbp.models.find import find_model
 from rbp.models.load import load_model, load_tokenizer
@@ -74,37 +68,24 @@ def a_store(models: Path) -> Case:
     return Case(prepare, act, seen, on_the_way)
 
 
-def an_executed_chapter(model: Path) -> Case:
-    """The folder of an executed chapter, in place of an older one; without a kernel."""
+def a_folder(model: Path) -> Case:
+    """A folder of some files, in place of an older one, as that of an executed chapter."""
 
-    def kernel(chapter: Chapter, parameters: Any, output: Path, cwd: Path, tell: object, more: object) -> None:
-        notebook = json.loads(chapter.path.read_text())
-        for cell in notebook["cells"]:
-            cell["metadata"]["papermill"] = {"start_time": "now"}
-        output.write_text(json.dumps(notebook))
-        for number in range(3):
-            write_file(output.parent / chapter.name / f"{number}.csv", f"value\n{parameters['k']}\n" * 100)
-        recorded = {"value": results.Recorded(parameters["k"])}
-        results.write_chapter(output.parent / "results.json", results.ChapterResults(chapter.name, recorded))
-
-    def executed(folder: Path, value: int) -> None:
-        chapters._run = kernel
-        chapter, out = Chapter(folder / "notebooks" / "01_a.ipynb"), folder / "runs" / "out"
-        execute(chapter, {"k": value}, out, folder, lambda new: write_file(new / "01_a.html", "page"))
-
-    def prepare(folder: Path) -> None:
-        mini.write_chapter(Project(folder), "01_a", parameters="k: int = 1  # a number")
-        executed(folder, 2)
+    def write(folder: Path, value: int) -> None:
+        with folder_beside(folder / "out") as new:
+            for number in range(3):
+                write_file(new / f"{number}.csv", f"value\n{value}\n" * 100)
+            swap_in(new, folder / "out")
 
     def seen(folder: Path) -> Any:
-        return content(folder / "runs" / "out")
+        return content(folder / "out")
 
     # between two renames there is no folder
-    return Case(prepare, lambda folder: executed(folder, 3), seen, lambda found, new: not found)
+    return Case(lambda folder: write(folder, 2), lambda folder: write(folder, 3), seen, lambda found, new: not found)
 
 
 #: each is made of the folder of a tiny model
-CASES: dict[str, Callable[[Path], Case]] = {"an executed chapter": an_executed_chapter, "a rank store": a_store}
+CASES: dict[str, Callable[[Path], Case]] = {"a folder": a_folder, "a rank store": a_store}
 
 
 def count(name: str, base: Path, model: Path, share: float) -> int:
