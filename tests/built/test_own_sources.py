@@ -96,7 +96,9 @@ def sources(tmp_path_factory):
 
 
 def parameters(chapter, source, worse):
-    given = {"measurements": source, "ranks": source, "worse": worse} | QUICK.get(chapter.name, {})
+    given = {"measurements": source, "worse": worse} | QUICK.get(chapter.name, {})
+    if not source.endswith(".csv"):  # a table has no ranks, and then those of the book are shown
+        given["ranks"] = source
     return {p.name: given[p.name] for p in chapter.parameters if p.name in given}
 
 
