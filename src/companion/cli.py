@@ -194,7 +194,7 @@ def verify(
         return
     recorded = others | built
     differences = [str(difference) for difference in results.compare(recorded, before)]
-    faults = [f"not recorded: {place}" for place in prose.lacking(project, recorded)]
+    faults = [f"not recorded: {place}" for place in prose.list_unrecorded(project, recorded)]
     if "ledger" in recorded:
         faults += [f"not recorded: {place}" for place in claims.lacking(claims.Numbers(recorded))]
     for chapter_name in [name] if name else built:
@@ -222,14 +222,16 @@ def where(
     """Say who makes a recorded value, and which sentences, claims and lines of the report name it."""
     project = Project.of(context.obj)
     from companion.execute import prose
-    from companion.execute.where import find_values, makers, uses
+    from companion.execute.where import find_makers, find_uses, find_values
 
     recorded = prose.BookValues.read(project).known()
     for chapter, name in find_values(recorded, key):
         typer.secho(f"{chapter}::{name} = {recorded[chapter][name].value}", bold=True)
-        for line in makers(project, chapter, name) or [f"who makes it is noted when `rbp book` executes {chapter}"]:
+        for line in find_makers(project, chapter, name) or [
+            f"who makes it is noted when `rbp book` executes {chapter}"
+        ]:
             typer.echo(f"  made by   {line}")
-        for use in uses(project, chapter, name, recorded):
+        for use in find_uses(project, chapter, name, recorded):
             typer.echo(f"  {use.kind:9} {use.place}  {use.text}")
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from statsmodels.regression.linear_model import OLS
 
-from companion.chapters.cross_entropy import matched
+from companion.chapters.cross_entropy import compare_groups
 from companion.plots import single_panel
 from rbp.figures.style import INK, LABELS, family_style, label_line_ends
 from rbp.laws.power import fit_power_law
@@ -41,12 +41,12 @@ def size_at_equal_entropy(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def sweeps(runs: pd.DataFrame) -> pd.DataFrame:
-    """Compare the sweeps of `outside.xlstm_runs`, less the diverged, by `matched` at k = 1; and whether two are alike.
+    """Compare the sweeps of `outside.xlstm_runs`, less the diverged, by `compare_groups` at k = 1.
 
     Adds architecture_first, architecture_second, and alike: whether both have one context and one batch.
     """
     points = runs.assign(cross_entropy=runs["loss"], neg_log_rbp=-np.log(runs["accuracy"]), k=1)
-    table = matched(points, ["k"], "sweep", order=_by_architecture(runs))
+    table = compare_groups(points, ["k"], "sweep", order=_by_architecture(runs))
     settings_of = runs.groupby("sweep").agg(architecture=("architecture", "first"), **{c: (c, "unique") for c in SWEEP})
     for which in ("first", "second"):
         table[f"architecture_{which}"] = table[which].map(settings_of["architecture"])

@@ -130,18 +130,18 @@ def entropy_curves(pairs: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def tightest(table: pd.DataFrame, by: Sequence[str] = CELL[:2]) -> pd.DataFrame:
+def find_tightest_k(table: pd.DataFrame, by: Sequence[str] = CELL[:2]) -> pd.DataFrame:
     """Find the k up to 1000 where −ln RBP_k is most nearly a smooth function of CE, the mean over what `by` leaves out.
 
     That is where `in_entropy` of `entropy_curves` is least; one for each dataset and family, or each family, that has
     five models at several k. Columns `by`, k, in_entropy.
     """
-    means = along_k(table[table["k"] <= 1000]).groupby([*by, "k"], as_index=False)["in_entropy"].mean()
+    means = select_several_k(table[table["k"] <= 1000]).groupby([*by, "k"], as_index=False)["in_entropy"].mean()
     least: pd.DataFrame = means.loc[means.groupby(list(by))["in_entropy"].idxmin()]
     return least.reset_index(drop=True)
 
 
-def along_k(table: pd.DataFrame) -> pd.DataFrame:
+def select_several_k(table: pd.DataFrame) -> pd.DataFrame:
     """Select the rows of `entropy_curves` of five models and more, as many as at any k, where there are several k."""
     rows = table[(table["n"] > 4) & table["smooth_size"].notna()]
     rows = rows[rows["n"] == rows.groupby(CELL[:2])["n"].transform("max")]
@@ -211,7 +211,7 @@ def line_of_rungs(left: LeftOut, k: int) -> tuple[Reals, Reals]:
         return y.mean(axis=1) - slope * x.mean(axis=1), slope
 
 
-def matched(
+def compare_groups(
     points: pd.DataFrame, within: Sequence[str], between: str, *, order: Sequence[str] = (), level: float = 0.95
 ) -> pd.DataFrame:
     """Compare −ln RBP_k of two groups of models at equal cross-entropy, wherever their ranges of it meet.
@@ -257,14 +257,14 @@ def _offsets(first: pd.DataFrame, second: pd.DataFrame, low: float, high: float,
 
 
 def at_equal_entropy(pairs: pd.DataFrame, texts: Sequence[LeftOut], *, level: float = 0.95) -> pd.DataFrame:
-    """Compare the texts of each family by `matched`.
+    """Compare the texts of each family by `compare_groups`.
 
     Families may cut a text into other tokens, and nats per token of two tokenizers are two units.
 
-    Columns family, all of `matched`, and text_low, text_high: the interval of the offset by the documents of both
-    texts, where `texts` has both. There, they are `apart` if that interval leaves out 0 as well.
+    Columns family, all of `compare_groups`, and text_low, text_high: the interval of the offset by the documents of
+    both texts, where `texts` has both. There, they are `apart` if that interval leaves out 0 as well.
     """
-    pairs_of_texts = matched(pairs, ["family", "k"], "dataset", level=level)
+    pairs_of_texts = compare_groups(pairs, ["family", "k"], "dataset", level=level)
     by_cell = {(text.counts.families[0], text.counts.dataset): text for text in texts}
     intervals = []
     for row in pairs_of_texts.to_dict("records"):
@@ -291,7 +291,7 @@ def text_offset(first: LeftOut, second: LeftOut, k: int, entropy: float, level: 
     return float(low), float(high)
 
 
-def trainings(texts: Sequence[LeftOut]) -> pd.DataFrame:
+def measure_trainings(texts: Sequence[LeftOut]) -> pd.DataFrame:
     """Measure how far training a model again moves −ln RBP_k at equal CE: a mixed model over models and texts.
 
     Of models that share their size, ln(−ln RBP_k) less the curve's part. A size on a text has a fixed effect; a
@@ -317,20 +317,22 @@ def trainings(texts: Sequence[LeftOut]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["family", "k", "models", "texts", "moved", "common", "documents", "share", "p"])
 
 
-def trainings_without(texts: Sequence[LeftOut]) -> pd.DataFrame:
-    """Repeat `trainings` without each text in turn, and without the smallest models, by the column `without`.
+def measure_trainings_without(texts: Sequence[LeftOut]) -> pd.DataFrame:
+    """Repeat `measure_trainings` without each text in turn, and without the smallest models, by the column `without`.
 
     A dataset's name, SMALLEST, or "" for all: one odd text, or models of a few thousand parameters, may make the whole.
     """
     selections = {"": list(texts), SMALLEST: [text.keep(text.counts.sizes > text.counts.sizes.min()) for text in texts]}
     for name in sorted({text.counts.dataset for text in texts}):
         selections[name] = [text for text in texts if text.counts.dataset != name]
-    tables = [trainings(chosen).assign(without=name) for name, chosen in selections.items() if chosen or not name]
+    tables = [
+        measure_trainings(chosen).assign(without=name) for name, chosen in selections.items() if chosen or not name
+    ]
     return pd.concat([tables[0], *(table for table in tables[1:] if len(table))], ignore_index=True)
 
 
 def _spread(sizes: "pd.Series[int]", left: Sequence[Reals], by_text: Sequence[float]) -> dict[str, Any]:
-    """Compute `trainings` of one k; left: of each text, and of it without each document, shape (1 + D, models).
+    """Compute `measure_trainings` of one k; left: of each text, and of it without each document, shape (1 + D, models).
 
     by_text: degrees of freedom of each text's documents.
     """
@@ -393,7 +395,7 @@ def family_summary(curves_in: pd.DataFrame) -> dict[str, Any]:
     values |= {"scatter_max.k1": sized.loc[sized["family"].isin(OURS), "scatter"].max()}  # of our small models
     lists = curves_in[curves_in["k"].isin([1, 10, 100])].dropna(subset="scatter_size")
     values |= {"by_cross_entropy.lists.closer": int((lists["scatter"] < lists["scatter_size"]).sum())}
-    by_text, by_family = tightest(curves_in), tightest(curves_in, ["family"])
+    by_text, by_family = find_tightest_k(curves_in), find_tightest_k(curves_in, ["family"])
     values |= {"tightest.families": len(by_family), "tightest.at_1": int((by_family["k"] == 1).sum())}
     values |= {"tightest.k": " and ".join(map(str, by_family["k"]))}
     return values | {"tightest.k_min": by_text["k"].min(), "tightest.k_max": by_text["k"].max()}
@@ -409,7 +411,7 @@ def entropy_counts(curves_in: pd.DataFrame, k: int = 1) -> dict[str, Any]:
     return {"cells": len(rows), "falls": int((rows["low"] > 0).sum())} | most
 
 
-def answers(curves_in: pd.DataFrame) -> list[str]:
+def write_answers(curves_in: pd.DataFrame) -> list[str]:
     """Say how closely −ln RBP_k follows cross-entropy within a family and dataset (`entropy_curves`)."""
     rows, both = curves_in, curves_in.dropna(subset="scatter_size")
     falls, rises = int((rows["low"] > 0).sum()), int((rows["high"] < 0).sum())
@@ -440,7 +442,7 @@ def forecast_summary(ahead: pd.DataFrame) -> dict[str, Any]:
 
 
 def equal_summary(texts: pd.DataFrame, again: pd.DataFrame) -> dict[str, Any]:
-    """Summarise texts, and models trained again, at equal cross-entropy: `at_equal_entropy`, `trainings_without`."""
+    """Summarise texts at equal cross-entropy, and trainings: `at_equal_entropy`, `measure_trainings_without`."""
     first_again = again[again["k"] == 1]
     values = {"offset_max.texts.k1": texts.loc[texts["k"] == 1, "offset"].abs().max()}
     for row in first_again[first_again["without"] == ""].to_dict("records"):  # one: of the family that is read
@@ -500,7 +502,7 @@ def exponents_summary(
 
 
 def scatter_figure(curves_in: pd.DataFrame, dataset: str = "wikipedia") -> dict[str, Any]:
-    """Plot the scatter about smooth curves in CE and in S against k, of each family on `dataset` (`along_k`).
+    """Plot the scatter about smooth curves in CE and in S against k, of each family on `dataset` (`select_several_k`).
 
     Without that dataset all are plotted. Where the scatter is above 30% there is no curve left, and nothing is plotted.
     """

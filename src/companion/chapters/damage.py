@@ -144,7 +144,7 @@ def _by_sums(worse: Worse) -> list[Curve]:
     return curves_
 
 
-def at_equal(cells_: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
+def compare_at_equal_entropy(cells_: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
     """Compare every path with fewer parameters: a row for each family, dataset, path and k.
 
     Columns family, dataset, rung, nats, path, k, offset, low, high, draws, apart (`compare.offset_table`; per cent
@@ -160,7 +160,7 @@ def at_equal(cells_: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
     return joined[[*CELL, "rung", "nats", "path", "k", "offset", "low", "high", "draws", "apart"]]
 
 
-def spreads(cells_: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
+def measure_spreads(cells_: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
     """Measure how far the paths lie apart at each k: a row for each family, dataset and k.
 
     Columns family, dataset, k, paths (how many reach the level), spread, low, high (their standard deviation, per cent
@@ -225,7 +225,7 @@ def path_tests_summary(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
 
 
 def paths_summary(equal: pd.DataFrame, spread_at: pd.DataFrame) -> dict[str, Any]:
-    """Summarise `at_equal` and `spreads`. Less training is left out: such a model was not made worse."""
+    """Summarise `compare_at_equal_entropy` and `measure_spreads`, without less training, which is no damage."""
     others = equal[~equal["path"].isin([SMALLER, EARLIER])]
     offset = others.dropna(subset="offset").groupby("k")["offset"]
     lowest, highest = offset.min(), offset.max()
@@ -249,7 +249,7 @@ DAMAGED = DATA / "real" / "damaged.parquet"
 
 
 @cache
-def damaged() -> pd.DataFrame:
+def read_damaged() -> pd.DataFrame:
     """Read every token that a damaged model ranked: columns way, text, document, position, rank, rare."""
     provenance.note(DAMAGED)
     return pd.read_parquet(DAMAGED)
@@ -262,7 +262,7 @@ def damaged_misses(k: int = 1_000, *, level: float = 0.95) -> pd.DataFrame:
     _high, _whole (the whole model's) and _p (of no difference, paired by documents, Holm over ways, texts and shares).
     """
     rows = []
-    for (way, text), tokens in damaged().groupby(["way", "text"], sort=False, observed=True):
+    for (way, text), tokens in read_damaged().groupby(["way", "text"], sort=False, observed=True):
         undamaged = tokens_of("A", str(text))
         both = undamaged.merge(tokens, on=["document", "position"], suffixes=("_whole", ""), validate="one_to_one")
         kinds = {"early": both["position"] <= EARLY, "rare": both["rare"]}
@@ -304,7 +304,7 @@ def damaged_curves(text: str) -> list[Curve]:
     return open_paths(PATHS / text).curves
 
 
-def at_rise(curves: Sequence[Curve], rise: float) -> dict[str, Reals]:
+def interpolate_at_rise(curves: Sequence[Curve], rise: float) -> dict[str, Reals]:
     """Compute ln(−ln RBP_k) of each way where cross-entropy is `rise` nats above the whole model's (`at_level`).
 
     Ways that do not reach it are left out; past its last step a way is followed by no more than BEYOND of the rise.
@@ -322,7 +322,7 @@ def real_spreads(curves: Sequence[Curve], *, level: float = 0.95) -> pd.DataFram
     """
     parts = []
     for rise in RISES:
-        reached = at_rise(curves, rise)
+        reached = interpolate_at_rise(curves, rise)
         for of, ways in (("models", DAMAGES), ("all", tuple(WAYS))):
             compared = {way: draws for way, draws in reached.items() if way in ways}
             if len(compared) < 2:
@@ -343,7 +343,7 @@ def paired_differences(curves: Sequence[Curve], *, level: float = 0.95) -> pd.Da
     """
     rows, df = [], curves[0].df
     for rise in RISES:
-        means = {way: draws.mean(axis=0) for way, draws in at_rise(curves, rise).items() if way in DAMAGES}
+        means = {way: draws.mean(axis=0) for way, draws in interpolate_at_rise(curves, rise).items() if way in DAMAGES}
         for first, second in combinations(means, 2):
             for k in PAIRED_AT:
                 away = (means[second] - means[first])[:, THRESHOLDS.index(k)]
@@ -398,7 +398,7 @@ def real_figure(*, level: float) -> dict[str, Any]:
     rows = []
     for text, rise in product(WORSE_ON, RISES):
         ways = damaged_curves(text)
-        means = {way: draws.mean(axis=0) for way, draws in at_rise(ways, rise).items()}
+        means = {way: draws.mean(axis=0) for way, draws in interpolate_at_rise(ways, rise).items()}
         middle = np.mean([mean for way, mean in means.items() if way in DAMAGES], axis=0)
         panel = f"{dataset_label(text)}, CE + {rise} nats"
         for way, mean in means.items():
@@ -458,8 +458,8 @@ def fingerprint_figure(equal: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def whose(equal: pd.DataFrame) -> str:
-    """Say whose the models of `at_equal` are, for a caption: "" where they are not all ours."""
+def name_owner(equal: pd.DataFrame) -> str:
+    """Say whose the models of `compare_at_equal_entropy` are, for a caption: "" where they are not all ours."""
     families = equal.loc[equal["path"] != SMALLER].dropna(subset="offset")["family"]
     return f"of two of {OURS} " if set(families) == set(_SHORT) else ""
 
@@ -474,7 +474,7 @@ def _front_cell(reached: pd.DataFrame) -> "pd.Series[Any]":
     return cell
 
 
-def whose_front(equal: pd.DataFrame) -> str:
+def name_front_owner(equal: pd.DataFrame) -> str:
     """Say whose the model of `front_figure` is, for a caption."""
     return f"One of {OURS}" if _front_cell(equal.dropna(subset="offset"))["family"] in _SHORT else "A model"
 

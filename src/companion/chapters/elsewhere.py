@@ -119,7 +119,7 @@ def image_families(table: pd.DataFrame) -> pd.DataFrame:
 # ── What a list is worth
 
 
-def worth(points: pd.DataFrame, k: int = 5) -> "pd.Series[float]":
+def compute_worth(points: pd.DataFrame, k: int = 5) -> "pd.Series[float]":
     """Compute how many independent tries k guesses are worth, ln(1 − RBP_k)/ln(1 − RBP_1), for each model and dataset.
 
     points: −ln RBP_1 and −ln RBP_k.
@@ -216,7 +216,7 @@ def ratio_summary(ratios: pd.DataFrame) -> dict[str, Any]:
     return values
 
 
-def answer(ratios: pd.DataFrame, ks: Sequence[int]) -> str:
+def write_answer(ratios: pd.DataFrame, ks: Sequence[int]) -> str:
     """Say whether α grows with k in `ratios_of_models`, at the largest k of each family, or why that cannot be said."""
     if ratios.empty:
         named = ", ".join(map(str, ks))
@@ -233,8 +233,8 @@ def answer(ratios: pd.DataFrame, ks: Sequence[int]) -> str:
 
 
 def worth_summary(images: pd.DataFrame) -> dict[str, float]:
-    """Summarise `worth` by its median, of three test sets of images."""
-    of_sets = worth(images).groupby("dataset").median()
+    """Summarise `compute_worth` by its median, of three test sets of images."""
+    of_sets = compute_worth(images).groupby("dataset").median()
     return {f"worth.{name}": of_sets[name] for name in ("imagenet", "imagenet-a", "imagenet-r") if name in of_sets}
 
 
@@ -341,7 +341,7 @@ def five_figure(images: pd.DataFrame, text: pd.DataFrame) -> dict[str, Any]:
     both = text.pivot_table(index=["dataset", "model"], columns="k", values="value")[[1, 5]].dropna()
     rows += [("text", top1, five, 1) for top1, five in np.exp(-both.to_numpy(np.float64))]
     table = pd.DataFrame(rows, columns=["dataset", "one", "five", "models"])
-    kappa = worth(images).groupby("dataset").median().get("imagenet", worth(images).median())
+    kappa = compute_worth(images).groupby("dataset").median().get("imagenet", compute_worth(images).median())
     looks = {"imagenet-a": ("#9457C0", "s"), "imagenet-r": ("#C2447A", "D"), "text": ("#5C8A2E", "v")}
     others = [name for name in table["dataset"].unique() if name not in looks]
 

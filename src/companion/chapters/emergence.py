@@ -53,7 +53,7 @@ def select_family(windows: pd.DataFrame, family: str = "") -> pd.DataFrame:
 # ── Is p(N, k) = RBP_k^N, as equation 6 has it for independent tokens that are alike?
 
 
-def ratios(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+def compute_ratios(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """Compute −ln p(N) over N·(−ln RBP_k) for every model, k and N > 1: 1 where the tokens are independent.
 
     counts: dataset, model, family, size, k, n, successes, windows, with n = 1 for every k. Adds single (−ln RBP_k),
@@ -80,7 +80,7 @@ def ratios(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 
 
 def ratio_by_length(ratio: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """Average `ratios` over the models of a family, by k and N: the geometric mean, with a t interval over models.
+    """Average `compute_ratios` over the models of a family, by k and N: the geometric mean, with a t interval.
 
     Only cells in which every model has a success. Columns CELL, n, models, ratio, low, high (of
     models drawn anew on this very text), effective (ratio·N: as many independent
@@ -164,7 +164,7 @@ def _likeliest(counts: pd.DataFrame) -> Reals:
 # ── With size: a sigmoid that a larger N makes sharper, as section 5.1 has it?
 
 
-def by_size(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+def compare_exponents(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """Compare α of −ln p(N) with α of −ln RBP_k for the same models: they are equal under independence.
 
     The steepest rise of exp(−C·S^(−α)) in ln S is α/e, so the difference also says whether success rises more steeply
@@ -191,7 +191,7 @@ def by_size(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names)
 
 
-def transitions(counts: pd.DataFrame) -> pd.DataFrame:
+def describe_transitions(counts: pd.DataFrame) -> pd.DataFrame:
     """Describe how much of a sigmoid each curve of success against size shows: a row for each family, k and N.
 
     Columns CELL, n; visible (it runs from below 0.1 to above 0.9); turns (it passes 1/e, where a curve of the law is
@@ -348,11 +348,12 @@ def summarize_published(
 ) -> dict[str, Any]:
     """Collect the numbers on the published windows for page and ledger, by key; missing ones are left out.
 
-    counts: the windows of one family; the others of all: `ratios`, `ratio_by_length`, `powers_of_length`, `by_size`.
+    counts: the windows of one family; the others of all: `compute_ratios`, `ratio_by_length`, `powers_of_length`,
+    `compare_exponents`.
     """
     family, largest = counts["family"].iloc[0], counts.sort_values("size")["model"].iloc[-1]
     lengths = power[power["family"] == family]
-    curve, local = transitions(counts), local_powers(counts)
+    curve, local = describe_transitions(counts), local_powers(counts)
     means = mean[mean["family"] == family].set_index(["k", "n"])
     alive = runs_alive(counts[counts["model"] == largest]).query("k == 1 and n == 100 and successes > 0")
     below, above = int((ratio["ratio_high"] < 1).sum()), int((ratio["ratio_low"] > 1).sum())
@@ -393,8 +394,8 @@ QUOTED = (("auslegal", 1), ("hotpotqa", 10), ("humaneval", 10), ("wikipedia", 10
 def summarize_texts(ratio: pd.DataFrame, power: pd.DataFrame, curve: pd.DataFrame) -> dict[str, Any]:
     """Collect the numbers on the other texts for page and ledger, by key.
 
-    ratio: `ratios_by_document`; power: `powers_of_length` and curve: `transitions` of the same ranks. inside: the share
-    of cells whose interval holds 1, of each text.
+    ratio: `ratios_by_document`; power: `powers_of_length` and curve: `describe_transitions` of the same ranks. inside:
+    the share of cells whose interval holds 1, of each text.
     """
     counted = count_by_text(ratio)
     values: dict[str, Any] = {f"texts.{name}": int(counted[name].sum()) for name in ("cells", "below", "above")}

@@ -43,7 +43,7 @@ def what_differs(models: Iterable[str]) -> list[str]:
     return ["weights" if repeats[seed].weights else "order" for seed in seeds]
 
 
-def planned() -> tuple[dict[str, tuple[str, ...]], tuple[int, ...]]:
+def read_plan() -> tuple[dict[str, tuple[str, ...]], tuple[int, ...]]:
     """List the rungs of each family, by size, and the budgets, as the recipe has them; not all need be trained."""
     ladders = _recipe()
     return {family.name: family.rungs for family in ladders.families}, tuple(ladders.training.budgets)
@@ -55,7 +55,7 @@ def _recipe() -> Ladders:
     return ladders
 
 
-def points(texts: Sequence[Counts], ks: Sequence[int], family: str = TRANSFORMER) -> pd.DataFrame:
+def tabulate_points(texts: Sequence[Counts], ks: Sequence[int], family: str = TRANSFORMER) -> pd.DataFrame:
     """Return a family's models of seed 0 as a measurement table, of each text the cross-entropy, then each k.
 
     With training_tokens, the budget.
@@ -125,7 +125,7 @@ def pairs_again(counts: Counts) -> pd.DataFrame:
     return pd.DataFrame({"model": names[again], "first": names[firsts], "size": counts.sizes[again]})
 
 
-def reruns(texts: Sequence[Counts], k: int, *, level: float = 0.95) -> pd.DataFrame:
+def compare_trainings(texts: Sequence[Counts], k: int, *, level: float = 0.95) -> pd.DataFrame:
     """Compare each rung that was trained again with its first training, a row for each text and model.
 
     Columns dataset, model, first (its name), size, difference (of ln(−ln RBP_k), times 100: nearly per cent of

@@ -110,7 +110,7 @@ def summarize_cuts(forecasts: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     )
 
 
-def answers(
+def write_answers(
     every: pd.DataFrame, hidden: pd.DataFrame, control: pd.DataFrame, *, holdout: int, holdout_few: int, level: float
 ) -> list[str]:
     """Say how right the forecasts of `forecast_every_cut` are, and those of cross-entropy (`forecast_cross_entropy`).

@@ -182,7 +182,7 @@ def select_sets(fits: pd.DataFrame) -> pd.DataFrame:
 
 
 def threshold_summary(points: pd.DataFrame, fits: pd.DataFrame, rise: pd.DataFrame) -> dict[str, Any]:
-    """Summarise the fits at every k (`subsets.fit_thresholds`, `subsets.steps`).
+    """Summarise the fits at every k (`subsets.fit_thresholds`, `subsets.compare_steps`).
 
     The exponent rises only where −ln RBP_k falls with size at both ends.
     """
@@ -264,8 +264,8 @@ def exponent_table(
 ) -> dict[str, Any]:
     """List the exponent at k = 1 and 100, its rise and its steps, for each dataset and family, for `Page.table`.
 
-    `fits` comes from `subsets.fit_thresholds`, `rise` from `subsets.steps` of these two k, `chains` from
-    `subsets.chains`.
+    `fits` comes from `subsets.fit_thresholds`, `rise` from `subsets.compare_steps` of these two k, `chains` from
+    `subsets.find_chains`.
     """
     alphas = fits[fits["models"] == "all"].pivot_table("alpha", CELL, "k").reindex(columns=[1, 100])
     worst = fits[fits["k"] < 1000].groupby(CELL)["r_squared"].min().rename("worst")

@@ -39,7 +39,7 @@ the authors' histogram; the density at integer ranks, from 1, is equation 10 of 
 # Which family do measured ranks follow?
 
 
-def fits(measured: Iterable[MeasuredRanks], firsts: Sequence[int] = (1, 2)) -> pd.DataFrame:
+def fit_distributions(measured: Iterable[MeasuredRanks], firsts: Sequence[int] = (1, 2)) -> pd.DataFrame:
     """Fit every distribution to every model's ranks, from each rank of `firsts` on.
 
     With a free share for rank 1 the likelihood is that from rank 2 and the share's: the fits from 2 are also those of
@@ -81,13 +81,13 @@ def _names(ranks: MeasuredRanks) -> dict[str, object]:
 
 
 def distribution_of(row: pd.Series) -> RankDistribution:
-    """Return the fitted distribution of a row of `fits`."""
+    """Return the fitted distribution of a row of `fit_distributions`."""
     parameters = json.loads(row["parameters"])
     return RankDistribution.of(family(row["found"]), parameters, int(row["vocabulary"]), int(row["first"]))
 
 
 def row_of(table: pd.DataFrame, ranks: MeasuredRanks, distribution: str, first: int = 1) -> pd.Series:
-    """Select the row of `fits` of one model and one distribution."""
+    """Select the row of `fit_distributions` of one model and one distribution."""
     here = (table["dataset"] == ranks.dataset) & (table["model"] == ranks.model) & (table["first"] == first)
     return table[here & (table["distribution"] == distribution)].iloc[0]
 
@@ -99,7 +99,7 @@ def main_group(measured: Iterable[MeasuredRanks]) -> list[MeasuredRanks]:
 
 
 def of_group(table: pd.DataFrame, group: Sequence[MeasuredRanks], first: int) -> pd.DataFrame:
-    """Select the rows of `fits` of a group of models on one dataset, for the ranks from `first` on."""
+    """Select the rows of `fit_distributions` of a group of models on one dataset, for the ranks from `first` on."""
     here = (table["dataset"] == group[0].dataset) & (table["family"] == group[0].family)
     return table[here & (table["first"] == first)]
 
@@ -109,22 +109,22 @@ def _means(table: pd.DataFrame) -> pd.Series:
     return table.groupby("distribution")["per_token"].mean().sort_values(ascending=False, kind="stable")
 
 
-def better(table: pd.DataFrame, name: str) -> list[str]:
+def list_likelier(table: pd.DataFrame, name: str) -> list[str]:
     """List the families likelier than `name` by more than rounding can change (`MARGIN`), the likeliest first."""
     mean = _means(table)
     return [str(other) for other in mean.index if mean[other] > mean[name] + MARGIN]
 
 
-def place(table: pd.DataFrame, name: str) -> str:
+def describe_place(table: pd.DataFrame, name: str) -> str:
     """Rank a family by its likelihood: "third of 5 (level with the power law)", within `MARGIN`."""
     mean = _means(table)
     level = [FAMILIES[other].label for other in mean.index if other != name and abs(mean[other] - mean[name]) <= MARGIN]
-    order = ("the best", "second", "third", "fourth", "fifth", "sixth")[len(better(table, name))]
+    order = ("the best", "second", "third", "fourth", "fifth", "sixth")[len(list_likelier(table, name))]
     return f"{order} of {len(mean)}" + (f" (level with the {' and '.join(level)})" if level else "")
 
 
 def rank_1(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:
-    """Compare rank 1 with the lognormal fitted from rank 2, as by the authors' library; by `fits` of a group.
+    """Compare rank 1 with the lognormal fitted from rank 2, as by the authors' library; table: of `fit_distributions`.
 
     Columns model, size; measured_p1; density_p1: what equation 10 makes of rank 1 at the μ and σ of the rounded
     lognormal from rank 2 (missing at a limit); r_squared, r_squared_power_law: how close it and the power law come from
@@ -154,8 +154,8 @@ def _r_squared(ranks: MeasuredRanks, fitted: RankDistribution) -> float:
     return 1 - float((off**2).sum() / ((y - y.mean()) ** 2).sum())
 
 
-def roundings(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:
-    """List the lognormal fitted by each of ROUNDINGS, with rank 1 and without, by `fits` of a group.
+def list_roundings(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:
+    """List the lognormal fitted by each of ROUNDINGS, with rank 1 and without, by `fit_distributions` of a group.
 
     Columns rounding, model, size, first, at_limit, mu, sigma (missing at the limit), excess, deviance, df, and
     mu_published, sigma_published.
@@ -175,7 +175,7 @@ def roundings(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFra
 def falls_of_ratio(rounded: pd.DataFrame) -> dict[str, float]:
     """Compute the fall of μ/σ per unit of ln S, for both versions of the lognormal from rank 2, none at its limit.
 
-    rounded: `roundings`. Keys ratio_falls.lognormal and ratio_falls.lognormal_rounded; {} for fewer than three models.
+    rounded: `list_roundings`. Keys ratio_falls.lognormal, ratio_falls.lognormal_rounded; {} for fewer than three.
     """
     falls = {}
     for name in ("lognormal", "lognormal_rounded"):
@@ -192,7 +192,7 @@ METRICS = {"cross_entropy": "alpha_ce", "neg_log_rbp1": "alpha_p1"}  # and what 
 MEASURED, PUBLISHED, FORMULA = "measured", "as published", "formula"
 
 
-def predicted() -> pd.DataFrame:
+def collect_predictions() -> pd.DataFrame:
     """Collect cross-entropy and −ln RBP_1 of ten Pythia models on Wikipedia: measured, and from the authors' μ and σ.
 
     Columns model, size, kind, metric (of METRICS), value. PUBLISHED: figure 8b; FORMULA: equations 16, 20 and 21.
@@ -206,7 +206,7 @@ def predicted() -> pd.DataFrame:
 
 
 def exponents(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """Fit the exponents of `predicted`, measured and by the formula, with the paired test of the two metrics'.
+    """Fit the exponents of `collect_predictions`, measured and by the formula, with a paired test of the two metrics'.
 
     Columns kind, alpha_ce, alpha_p1; difference (α of cross-entropy less α of −ln RBP_1), low, high;
     difference_relative (its size in per cent of the latter).
@@ -222,7 +222,7 @@ def exponents(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def levels(table: pd.DataFrame) -> pd.DataFrame:
+def compare_levels(table: pd.DataFrame) -> pd.DataFrame:
     """Divide each prediction by the measured value: kind, metric, and the least and largest ratio over the models."""
     measured = table[table["kind"] == MEASURED].set_index(["model", "metric"])["value"].rename("measured")
     others = table[table["kind"] != MEASURED].join(measured, on=["model", "metric"])
@@ -236,8 +236,8 @@ def levels(table: pd.DataFrame) -> pd.DataFrame:
 def exponents_on_lines(measured: Iterable[MeasuredRanks], table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """Compute the exponents of −ln p₁ and the entropy of ranks for families whose parameters move with ln S.
 
-    `table`: the `fits`. The natural parameters (by logarithms where they must be above 0) are put on straight lines in
-    ln S, for each family of three models or more on each dataset.
+    table: of `fit_distributions`. The natural parameters (by logarithms where they must be above 0) are put on straight
+    lines in ln S, for each family of three models or more on each dataset.
 
     Columns family, dataset, distribution; at_limit (how many fits are; then no line); line_alpha_p1,
     line_alpha_entropy; alpha_p1, alpha_entropy, each also with _low and _high: measured; both: whether either lies
@@ -275,7 +275,7 @@ def exponents_on_lines(measured: Iterable[MeasuredRanks], table: pd.DataFrame, *
 
 
 def _on_lines(rows: Sequence[pd.Series]) -> tuple[float, float]:
-    """Compute the two exponents from rows of `fits` of one family of distributions, none at its limit."""
+    """Compute the two exponents from rows of `fit_distributions` of one family of distributions, none at its limit."""
     kind, x = family(rows[0]["distribution"]), np.log([row["size"] for row in rows])
     natural = np.array([kind.natural(np.array(distribution_of(row).values), 1) for row in rows])
     positive = list(kind.positive)
@@ -297,14 +297,14 @@ def _on_lines(rows: Sequence[pd.Series]) -> tuple[float, float]:
 
 
 def fits_summary(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, Any]:
-    """Summarise `fits` of the `main_group`: how close the lognormal comes, and what it predicts for rank 1."""
+    """Summarise the fits of the `main_group`: how close the lognormal comes, and what it predicts for rank 1."""
     from_2 = of_group(table, group, 2)
     firsts = rank_1(group, table)
     share = firsts["density_p1"] / firsts["measured_p1"]
-    likelier = better(from_2[from_2["count"] <= 2], "lognormal")
+    likelier = list_likelier(from_2[from_2["count"] <= 2], "lognormal")
     return {
         "models": len(group),
-        "place.2": place(from_2, "lognormal"),
+        "place.2": describe_place(from_2, "lognormal"),
         "better_2": listed((FAMILIES[name].label for name in likelier), joint="; "),
         "r_squared_min": firsts["r_squared"].min(),
         "r_squared_power_law_max": firsts["r_squared_power_law"].max(),
@@ -316,8 +316,8 @@ def fits_summary(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[st
 
 
 def roundings_summary(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, Any]:
-    """Summarise `roundings`, and how far every distribution of the group's `fits` is from passing a test."""
-    rounded, table = roundings(group, table), of_models(group, table)
+    """Summarise `list_roundings`, and how far every distribution of the group's fits is from passing a test."""
+    rounded, table = list_roundings(group, table), of_models(group, table)
     from_1, tail = rounded[rounded["first"] == 1], rounded[rounded["first"] == 2]
     limits = {f"limits.{name}": int(from_1.loc[from_1["rounding"] == name, "at_limit"].sum()) for name in ROUNDINGS}
     as_theirs = tail[tail["rounding"] == "lognormal_rounded"]
@@ -346,9 +346,9 @@ def roundings_summary(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> di
 
 
 def curves_summary(table: pd.DataFrame, alphas: pd.DataFrame) -> dict[str, Any]:
-    """Summarise `predicted` and its `exponents`."""
+    """Summarise `collect_predictions` and its `exponents`."""
     ours, seen = (alphas[alphas["kind"] == kind].iloc[0] for kind in (FORMULA, MEASURED))
-    ratios = levels(table).query("kind == @FORMULA")
+    ratios = compare_levels(table).query("kind == @FORMULA")
     first = ratios[ratios["metric"] == "neg_log_rbp1"]
     values = {"level_min": ratios["least"].min(), "level_max": ratios["largest"].max()}
     values |= {"level_max.rbp1": first["largest"].item()}
@@ -373,7 +373,7 @@ def lines_summary(group: Sequence[MeasuredRanks], lines: pd.DataFrame) -> dict[s
 
 
 def reproduced_to(table: pd.DataFrame) -> float:
-    """Return the largest relative distance of the formula's predictions from the published ones. table: `predicted`."""
+    """Return the largest relative distance of the formula's predictions from the published ones."""
     wide = table.pivot_table(index=["model", "metric"], columns="kind", values="value")
     return float((wide[FORMULA] / wide[PUBLISHED] - 1).abs().max())
 
@@ -388,7 +388,7 @@ def of_models(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFra
 
 
 def roundings_table(rounded: pd.DataFrame, *, caption: str) -> dict[str, Any]:
-    """Show `roundings`, for `Page.table`."""
+    """Show `list_roundings`, for `Page.table`."""
     rows = rounded.assign(
         rounding=rounded["rounding"].map(ROUNDINGS),
         ranks=rounded["first"].map({1: "all", 2: "from 2"}),

@@ -318,7 +318,7 @@ def summarize_scatter(judged: pd.DataFrame, rising: pd.DataFrame, level: float) 
     return values
 
 
-def answers(judged: pd.DataFrame, *, level: float, resamples: int) -> list[str]:
+def write_answers(judged: pd.DataFrame, *, level: float, resamples: int) -> list[str]:
     """Say in how many fits of `judge_scatter` the scatter is more than noise, and where no test could show it."""
     sentences, undecided = [], []
     for name, (low, high) in RANGES.items():

@@ -38,14 +38,14 @@ PROTOCOL, NO_CONTEXT = "protocol", "no context"  # causes of the excess: a start
 
 
 @cache
-def passages() -> pd.DataFrame:
+def read_passages() -> pd.DataFrame:
     """Read every ranked token: columns document, passage, context, rank, rare, text, bos."""
     provenance.note(OPENINGS)
     return pd.read_parquet(OPENINGS)
 
 
 def _df(text: str) -> float:
-    rows = passages()
+    rows = read_passages()
     return degrees_of_freedom(rows.loc[(rows["text"] == text) & (rows["bos"] == "never"), "document"].value_counts())
 
 
@@ -54,7 +54,7 @@ def sums_by_bin(text: str, way: str, k: int) -> Reals:
 
     Documents are the same for both ways.
     """
-    table = passages()
+    table = read_passages()
     rows = table[(table["text"] == text) & (table["bos"] == way)]
     place = np.searchsorted(LAST, rows["context"])
     inside = place[:, None] == np.arange(len(LAST))
@@ -137,7 +137,7 @@ def early_and_rare(text: str = "wikipedia", k: int = 10_000) -> dict[str, float]
 
     Without a start token, contexts 1 to 128: early_rare, early_other, late_rare, late_other.
     """
-    table = passages()
+    table = read_passages()
     rows = table[(table["text"] == text) & (table["bos"] == "never") & (table["context"] > 0) & (table["rank"] > k)]
     early, rare = rows["context"] <= LAST[3], rows["rare"]
     cells = {

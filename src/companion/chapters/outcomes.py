@@ -158,10 +158,10 @@ def loss_terms(errors: Integers, nll: Reals) -> Reals:
 
 def made_worse(cells: Sequence[damage.Cell]) -> Outcomes:
     """Outcomes of paths.toml: how −ln RBP_k of our models differs by path at one cross-entropy; events of all cells."""
-    spreads = damage.spreads(cells).set_index([*damage.CELL, "k"])
+    spreads = damage.measure_spreads(cells).set_index([*damage.CELL, "k"])
     spread, tempered = (np.log1p(spreads[name] / 100) for name in ("spread", "tempered"))
     least = spreads[spreads["is_least"]].reset_index("k")["k"]
-    equal = damage.at_equal(cells).set_index(["path", *damage.CELL, "k"])
+    equal = damage.compare_at_equal_entropy(cells).set_index(["path", *damage.CELL, "k"])
     offset = np.log1p(equal["offset"] / 100)
     wide = offset.rename("y").reset_index().pivot_table(index=damage.CELL, columns=["k", "path"], values="y")
     first, last = wide[1], wide[1000]
@@ -210,7 +210,7 @@ def real_model() -> Outcomes:
     new = float(windows["high"][real.NEW, "wikipedia", 1])
     fits = real.rank_fits().set_index(["distribution", "dataset"])
     rounded_up, excess = fits.loc["lognormal_ceiling"], fits["excess"]
-    slopes = real.by_position()[1].set_index(["dataset", "k"])
+    slopes = real.fit_by_position()[1].set_index(["dataset", "k"])
     return _ways_alike("wikipedia") | {
         "early": misses["early"],
         "removed": misses["removed"],

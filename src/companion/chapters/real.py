@@ -45,7 +45,7 @@ SHUFFLES, SEED, BLOCK = 20, 52, 64
 
 
 @cache
-def ranks() -> pd.DataFrame:
+def read_ranks() -> pd.DataFrame:
     """Read every ranked token: columns experiment, text, bos, document, position, rank, rare, repeated.
 
     The shipped table does not say which token it was: openings that documents share cannot be found, and count each
@@ -57,7 +57,7 @@ def ranks() -> pd.DataFrame:
 
 def tokens_of(experiment: str, text: str, bos: str = "never") -> pd.DataFrame:
     """Select the tokens of one ranking, by document and position."""
-    table = ranks()
+    table = read_ranks()
     chosen = (table["experiment"] == experiment) & (table["text"] == text) & (table["bos"] == bos)
     return table[chosen].reset_index(drop=True)
 
@@ -69,7 +69,7 @@ def _df(tokens: pd.DataFrame) -> float:
 # ── Where are the misses?
 
 
-def misses(without: pd.DataFrame, start: pd.DataFrame, k: int) -> Reals:
+def sum_misses(without: pd.DataFrame, start: pd.DataFrame, k: int) -> Reals:
     """Sum by document what `shares_of_misses` counts, shape (D, 6), over all tokens except a document's first.
 
     without, start: the same tokens ranked without a start token, and with one. Columns: tokens; rare tokens; misses at
@@ -83,7 +83,7 @@ def misses(without: pd.DataFrame, start: pd.DataFrame, k: int) -> Reals:
 
 
 def shares_of_misses(sums: Reals, *, level: float = 0.95) -> dict[str, Any]:
-    """Compute shares of the misses of `misses`, with intervals by documents.
+    """Compute shares of the misses of `sum_misses`, with intervals by documents.
 
     tokens, missed; early, rare, removed, each with _low and _high; rare_tokens: their share of all tokens;
     log_left and its error: ln of the misses with a start token over the misses without; documents; df.
@@ -109,7 +109,7 @@ def miss_table(ks: Sequence[int] = (100, 1_000, 10_000), *, level: float = 0.95)
     rows = []
     for text in TEXTS:
         without, start = (tokens_of("A", text, bos) for bos in ("never", "always"))
-        rows += [{"dataset": text, "k": k} | shares_of_misses(misses(without, start, k), level=level) for k in ks]
+        rows += [{"dataset": text, "k": k} | shares_of_misses(sum_misses(without, start, k), level=level) for k in ks]
     table = pd.DataFrame(rows)
     z = {bar: (table["log_left"] - np.log1p(-bar)) / table["error"] for bar in (THIRD, TENTH)}
     table = table.assign(p_more=student_t.cdf(z[THIRD], table["df"]), p_fewer=student_t.sf(z[TENTH], table["df"]))
@@ -170,7 +170,7 @@ def log_rate_within(hit: npt.ArrayLike, tokens: pd.DataFrame, among: npt.ArrayLi
         return np.asarray(np.log(sums[:, : len(LENGTHS)] / sums[:, len(LENGTHS) :]))
 
 
-def shuffled(tokens: pd.DataFrame, k: int, block: int | None) -> Reals:
+def average_shuffles(tokens: pd.DataFrame, k: int, block: int | None) -> Reals:
     """Average `log_success` over SHUFFLES of ranks within documents, or within blocks of so many tokens."""
     draw, hit = np.random.default_rng(SEED), tokens["rank"].to_numpy() <= k
     group = tokens["document"].to_numpy(np.int64) << 32
@@ -211,8 +211,8 @@ def window_log_ratios() -> pd.DataFrame:
         without = log_success(hit, tokens, new)
         kinds = {
             WHOLE: log_ratio(log_success(hit, tokens)),
-            DOCUMENTS: log_ratio(shuffled(tokens, k, None)),
-            BLOCKS: log_ratio(shuffled(tokens, k, BLOCK)),
+            DOCUMENTS: log_ratio(average_shuffles(tokens, k, None)),
+            BLOCKS: log_ratio(average_shuffles(tokens, k, BLOCK)),
             NEW: log_ratio(without),
             MATCHED: log_ratio(without, log_rate_within(hit, tokens, new)),
         }
@@ -280,7 +280,7 @@ BINS = range(5, 11)  # of positions from 2^j to 2^(j+1) − 1
 PLACES = {"novels": "novels", "passages": "auslegal"}
 
 
-def by_position(ks: Sequence[int] = (1, 10, 100), *, level: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame]:
+def fit_by_position(ks: Sequence[int] = (1, 10, 100), *, level: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Compute −ln RBP_k by position, and its slopes.
 
     First: dataset, k, first (position of the bin), tokens, value, low, high. Second: dataset, k, slope (of
@@ -416,8 +416,8 @@ def windows_figure(table: pd.DataFrame, *, n: int = 10) -> dict[str, Any]:
 
 @step("real_fits", reads=["data/real/ranks.parquet"], seconds=6)
 def rank_fits() -> pd.DataFrame:
-    """Fit every distribution to the ranks of `measured_ranks` from rank 1 on: `lognormal.fits`."""
-    return lognormal.fits(measured_ranks(), firsts=(1,))
+    """Fit every distribution to the ranks of `measured_ranks` from rank 1 on: `lognormal.fit_distributions`."""
+    return lognormal.fit_distributions(measured_ranks(), firsts=(1,))
 
 
 def fits_summary(table: pd.DataFrame) -> dict[str, Any]:
@@ -453,7 +453,7 @@ def fits_table(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def positions_summary(slopes: pd.DataFrame) -> dict[str, Any]:
-    """Summarise the slopes of `by_position` for chapter 4: per cent for a doubling, and for the last."""
+    """Summarise the slopes of `fit_by_position` for chapter 4: per cent for a doubling, and for the last."""
     columns = ["slope", "low", "high", "last", "last_low", "last_high"]
     percent = slopes.assign(**{name: 100 * np.expm1(slopes[name]) for name in columns})
     quoted = percent[percent["k"] != 10]

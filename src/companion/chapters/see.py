@@ -343,7 +343,7 @@ def ranks_of(scores: npt.ArrayLike, truth: npt.ArrayLike, rule: metric.TieRule) 
     return metric.rank(*metric.greater_equal(scores, truth), rule)
 
 
-def even(p_truth: npt.ArrayLike, vocabulary: int) -> Reals:
+def build_even(p_truth: npt.ArrayLike, vocabulary: int) -> Reals:
     """Build distributions that give the truth `p_truth` and share the rest evenly among all other tokens.
 
     p_truth: shape (M,), each in (0, 1). Returns shape (M, vocabulary); the truth is token 0. The truth comes
@@ -355,12 +355,12 @@ def even(p_truth: npt.ArrayLike, vocabulary: int) -> Reals:
     return np.column_stack([p, others])
 
 
-def crowded(p_truth: npt.ArrayLike, vocabulary: int) -> Reals:
+def build_crowded(p_truth: npt.ArrayLike, vocabulary: int) -> Reals:
     """Build distributions that give the truth `p_truth` and put as many rivals as possible above it.
 
     Tokens with at least the truth's probability number at most 1/p_truth, so its rank is ⌊1/p_truth⌋ at worst:
     the rest is shared evenly by ⌊1/p_truth⌋ − 1 rivals, all others get nothing; below one rival, one token takes it
-    all. Shapes, order and errors as for `even`, and a vocabulary with too little room for the rivals is an error.
+    all. Shapes, order and errors as for `build_even`, and a vocabulary with too little room for the rivals is an error.
     """
     p = _probabilities(p_truth, vocabulary)
     rivals = np.maximum(np.floor(1 / p) - 1, 1)
@@ -458,12 +458,12 @@ def figure_1() -> dict[str, Any]:
 
 
 def equal_cross_entropy(seed: int, vocabulary: int, rule: metric.TieRule) -> dict[str, Any]:
-    """Build two models of one cross-entropy, `even` and `crowded`, for probabilities sampled evenly from 0.02 to 0.98.
+    """Build two models of one cross-entropy by `build_even` and `build_crowded`, of p evenly from 0.02 to 0.98.
 
     rbp1.even, rbp1.crowded; cross_entropy (nats) and the difference of the two; tokens; curves: line, k, rbp.
     """
     p, ks = np.random.default_rng(seed).uniform(0.02, 0.98, 1000), np.array([1, 2, 3, 5, 7, 10, 15, 20])
-    built = {"even": even(p, max(vocabulary, 100)), "crowded": crowded(p, max(vocabulary, 100))}
+    built = {"even": build_even(p, max(vocabulary, 100)), "crowded": build_crowded(p, max(vocabulary, 100))}
     ranks = {name: ranks_of(probabilities, np.zeros(p.size, dtype=int), rule) for name, probabilities in built.items()}
     first, second = (metric.cross_entropy(probabilities[:, 0]) for probabilities in built.values())
     rows = [pd.DataFrame({"line": name, "k": ks, "rbp": metric.rbp(rank, ks)}) for name, rank in ranks.items()]

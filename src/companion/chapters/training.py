@@ -339,11 +339,11 @@ def separability_table(table: pd.DataFrame, *, level: float, caption: str) -> di
 def surface_panels(points: pd.DataFrame, k: int, datasets: Sequence[str]) -> Panels:
     """Draw −ln RBP_k against S, a line of points for each D, by dataset, with the curves of one fitted sum.
 
-    points: `families.points`.
+    points: `families.tabulate_points`.
     """
     rows = of_measure(points[points["dataset"].isin(datasets)], k)
-    budgets = {f"D = {millions(budget)}": float(budget) for budget in sorted(rows["training_tokens"].unique())}
-    rows = rows.assign(line="D = " + rows["training_tokens"].map(millions))
+    budgets = {f"D = {print_millions(budget)}": float(budget) for budget in sorted(rows["training_tokens"].unique())}
+    rows = rows.assign(line="D = " + rows["training_tokens"].map(print_millions))
     curves_of_sum = []
     for dataset, grid in rows.groupby("dataset"):
         sizes = np.geomspace(grid["size"].min(), grid["size"].max(), 60)
@@ -361,7 +361,7 @@ def surface_panels(points: pd.DataFrame, k: int, datasets: Sequence[str]) -> Pan
 
 
 def grid_statistics(points: pd.DataFrame, bends: pd.DataFrame) -> dict[str, Any]:
-    """Summarise the grid (`families.points`) and its `fit_bends`."""
+    """Summarise the grid (`families.tabulate_points`) and its `fit_bends`."""
     counted, budgets = count_bends(bends), points["training_tokens"] / 1e6
     first, last = counted.iloc[0], counted.iloc[-1]
     counts = {"down.lines": first["lines"], "down.first": first["down"], "up.significantly": last["significantly_up"]}
@@ -369,7 +369,7 @@ def grid_statistics(points: pd.DataFrame, bends: pd.DataFrame) -> dict[str, Any]
     return values | {name: int(value) for name, value in counts.items()}
 
 
-def millions(tokens: float) -> str:
+def print_millions(tokens: float) -> str:
     """Print a number of tokens in millions: 0.5 M."""
     return f"{tokens / 1e6:g} M"
 
@@ -377,8 +377,8 @@ def millions(tokens: float) -> str:
 def fit_bends(points: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """Fit the coefficient of (ln S)² at each D, of each text and k, with Holm's correction over the lines of a D.
 
-    points: `families.points`. Columns training_tokens, dataset, k, n, coefficient, low, high, p, alarm, p_holm,
-    alarm_holm. Lines without a test, such as lines of three sizes, are left out.
+    points: `families.tabulate_points`. Columns training_tokens, dataset, k, n, coefficient, low, high, p, alarm,
+    p_holm, alarm_holm. Lines without a test, such as lines of three sizes, are left out.
     """
     parts = []
     names = ("n", "coefficient", "low", "high", "p")

@@ -61,7 +61,7 @@ def read_forecasts() -> pd.DataFrame:
     return table.join(targets).assign(law=table["kind"], ahead=targets["training_tokens"] / KNOWN)
 
 
-def cells(texts: Sequence[Counts]) -> pd.DataFrame:
+def select_cells(texts: Sequence[Counts]) -> pd.DataFrame:
     """Select the models of the families in RUNGS up to KNOWN, other seeds included.
 
     Columns KEY (k 0: cross-entropy), seed, size, value.
@@ -105,7 +105,8 @@ def fair_guess(known: pd.DataFrame, runs: pd.DataFrame, *, level: float = 0.8) -
     """Forecast the longer runs by Student's t on each model's last doublings of D, a naive guess to compare laws with.
 
     ln y goes on by the mean of the n known steps in ln y, with their scatter s: m doublings ahead the scale is
-    s·√(m + m²/n). known, runs: `cells` and `select_longer_runs`. Columns KEY, low, middle, high, value, inside, error.
+    s·√(m + m²/n). known, runs: `select_cells`, `select_longer_runs`. Columns KEY, low, middle, high, value, inside,
+    error.
     """
     rows = []
     for key, line in known[known["seed"] == 0].groupby([*CELL, "rung"]):
@@ -127,7 +128,7 @@ def fair_guess(known: pd.DataFrame, runs: pd.DataFrame, *, level: float = 0.8) -
 def count_rejections(known: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     """Score how many grids reject a sum, and a product, with the longer runs: `predictions.score`, of, rungs, cells.
 
-    known, runs: `cells` and `select_longer_runs`. Rungs that are not all trained are left out.
+    known, runs: `select_cells` and `select_longer_runs`. Rungs that are not all trained are left out.
     """
     trained = runs[runs["family"] == TRANSFORMER].groupby("rung")["training_tokens"].nunique()
     table = pd.concat([known, runs])
@@ -186,18 +187,18 @@ def compare_best_law(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFram
 NAMES = {"alpha": "a", "beta": "b", "offset": "E"}
 
 
-def parameters(texts: Sequence[Counts]) -> pd.DataFrame:
+def fit_all_parameters(texts: Sequence[Counts]) -> pd.DataFrame:
     """Fit the laws of size and tokens to all trained transformers, with intervals of 95% of their parameters.
 
     texts: of all shipped models. Columns dataset, k (0 and 1), form, name, value, low, high (the profile's interval),
     out_low and out_high (the interval with whole sizes left out in turn).
     """
-    grid = cells(texts)
+    grid = select_cells(texts)
     return fit_parameters(pd.concat([grid[grid["seed"] == 0], select_longer_runs(count_trials())]))
 
 
 def fit_parameters(table: pd.DataFrame) -> pd.DataFrame:
-    """Fit the laws to a table of KEY, size and value: `parameters`."""
+    """Fit the laws to a table of KEY, size and value: `fit_all_parameters`."""
     rows = []
     transformers = table[(table["family"] == TRANSFORMER) & table["k"].isin([0, 1])]
     for (dataset, k), points in transformers.groupby(["dataset", "k"]):
@@ -214,7 +215,7 @@ def fit_parameters(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def parameter_statistics(fits: pd.DataFrame) -> dict[str, Any]:
-    """Summarise `parameters`: how many intervals are wider with sizes left out, and by how much at the median.
+    """Summarise `fit_all_parameters`: how many intervals are wider with sizes left out, and by how much at the median.
 
     And the exponent in S by a product and by Kaplan's form: at k = 1 on Wikipedia, and in how many datasets and
     measures their intervals with sizes left out do not meet.

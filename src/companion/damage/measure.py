@@ -87,14 +87,14 @@ class Reading:
     targets: npt.NDArray[np.int64]
 
 
-def steps(path: str, language: LanguageModel) -> list[Step]:
+def list_steps(path: str, language: LanguageModel) -> list[Step]:
     """List the steps of a path, draw by draw. Raises ParameterError for "depth" where a model has no list of layers."""
     chosen = STEPS[path] if path != "depth" else tuple(range(len(_layers(language)[2]) - 1, -1, -1))
     draws = DRAWS if path in ("weights", "logits") else 1
     return [Step(path, step, draw) for draw in range(draws) for step in chosen]
 
 
-def readings(rows: Sequence[Row], step: Step) -> list[Reading]:
+def list_readings(rows: Sequence[Row], step: Step) -> list[Reading]:
     """Return what a model reads at a step, in the order of the rows' scored tokens."""
     if step.path == "context":
         before = int(step.step)
@@ -124,18 +124,18 @@ def degraded(language: LanguageModel, step: Step) -> Iterator[None]:
         return
     draw = torch.Generator().manual_seed(step.seed)
     changes: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-        "bits": lambda weights: rounded(weights, int(step.step)),
+        "bits": lambda weights: round_weights(weights, int(step.step)),
         "weights": lambda weights: _noisy(weights, step.step, draw),
     }
     if step.path not in changes:
         yield
         return
-    with changed(matrices(language.model), changes[step.path]):
+    with change_weights(select_matrices(language.model), changes[step.path]):
         yield
 
 
 @contextmanager
-def changed(weights: Sequence[torch.Tensor], change: Callable[[torch.Tensor], torch.Tensor]) -> Iterator[None]:
+def change_weights(weights: Sequence[torch.Tensor], change: Callable[[torch.Tensor], torch.Tensor]) -> Iterator[None]:
     """Change weights in place, then restore them, also after an error."""
     before = [(matrix, matrix.detach().clone()) for matrix in weights]
     try:
@@ -149,7 +149,7 @@ def changed(weights: Sequence[torch.Tensor], change: Callable[[torch.Tensor], to
                 matrix.copy_(original)
 
 
-def matrices(model: nn.Module) -> list[nn.Parameter]:
+def select_matrices(model: nn.Module) -> list[nn.Parameter]:
     """Return all weights of two dimensions and more but the embeddings' and the output layer's."""
     apart: list[nn.Module] = [module for module in model.modules() if isinstance(module, nn.Embedding)]
     output = getattr(model, "get_output_embeddings", lambda: None)()
@@ -158,7 +158,7 @@ def matrices(model: nn.Module) -> list[nn.Parameter]:
     return [weights for weights in model.parameters() if weights.ndim > 1 and id(weights) not in left_out]
 
 
-def rounded(weights: torch.Tensor, bits: int) -> torch.Tensor:
+def round_weights(weights: torch.Tensor, bits: int) -> torch.Tensor:
     """Round weights to the nearest of 2^bits − 1 values, evenly from −m to m; m: the largest magnitude of its group.
 
     A group is GROUP weights next to one another in a row (the last one of a row may be shorter).
@@ -209,10 +209,10 @@ class Growing:
         """Join the files of all steps in sums.parquet."""
         table = pd.concat(map(pd.read_parquet, sorted((self.folder / "steps").glob("*.parquet"))), ignore_index=True)
         with full_disk(self.folder):
-            write_file(self.folder / SUMS, packed(table))
+            write_file(self.folder / SUMS, pack_table(table))
 
 
-def packed(table: pd.DataFrame) -> bytes:
+def pack_table(table: pd.DataFrame) -> bytes:
     """Write a table as Parquet, packed as far as it goes."""
     data = io.BytesIO()
     table.to_parquet(data, index=False, compression="zstd", compression_level=19)
@@ -240,7 +240,7 @@ def run(
     with quiet(), ieee(device):
         with files.unchanged():
             language, tokenizer, weights = load_model(files, dtype, device), load_tokenizer(files), files.fingerprint()
-        todo = [WHOLE_STEP, *(step for path in paths for step in steps(path, language))]
+        todo = [WHOLE_STEP, *(step for path in paths for step in list_steps(path, language))]
         longest = longest_input(files.config)
         length = window_length([files.config]) if length is None else length
         if length < 2 * CONTEXTS[-1] or (longest is not None and length > longest):
@@ -313,7 +313,7 @@ def measure_steps(
     model: str,
     weights: str,
     degrade: Callable[[LanguageModel, Step], AbstractContextManager[None]] = degraded,
-    read: Callable[[Sequence[Row], Step], list[Reading]] = readings,
+    read: Callable[[Sequence[Row], Step], list[Reading]] = list_readings,
 ) -> None:
     """Measure the steps that are missing. degrade, read: what changes the model at a step, and what it reads there."""
     for step in todo:
@@ -324,7 +324,7 @@ def measure_steps(
         with degrade(ranker.language, step):
             sums = measured(ranker, read(rows, step), step)
         with full_disk(store.folder):
-            write_file(place, packed(sums.assign(**step._asdict(), model=model)))
+            write_file(place, pack_table(sums.assign(**step._asdict(), model=model)))
         tokens = sums["tokens"].sum()
         label = Path(model).name if step.path == SMALLER else f"{step.path} {step.step:g}, draw {step.draw + 1}"
         values = sums["nll_1.0"].sum() / tokens, -np.log(max(sums["hits_1"].sum(), 1) / tokens)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
-from companion.evidence.real import MODEL, rare_tokens, sample_novels, ship, texts
+from companion.evidence.real import MODEL, find_rare_tokens, read_texts, sample_novels, ship
 from rbp.extract.extraction import quiet, say_on_stderr
 from rbp.extract.forward import Ranker
 from rbp.io import write_file
@@ -37,7 +37,7 @@ PART, BATCH = 64, 16  # passages that are saved together; rows of a forward pass
 
 def read_documents(folder: Path) -> dict[str, list[str]]:
     """Read the documents that passages are cut from: none was looked at before, or serves to count rare tokens."""
-    documents = texts(folder)
+    documents = read_texts(folder)
     novels, _ = sample_novels(folder, np.random.default_rng(52))  # as in experiment E (real.toml)
     return {"wikipedia": documents["wikipedia"], "auslegal": documents["auslegal"], "novels": novels}
 
@@ -59,7 +59,7 @@ def cut_passages(
 
 def rank_passages(files: ModelFiles, folder: Path, out: Path) -> None:
     """Rank all passages with and without a start token, a file for each part, if missing; and ship them."""
-    tokenizer, rare, parts = load_tokenizer(files), rare_tokens(files, folder), []
+    tokenizer, rare, parts = load_tokenizer(files), find_rare_tokens(files, folder), []
     start = tokenizer.convert_tokens_to_ids(START)
     cuts: dict[str, tuple[list[npt.NDArray[np.int64]], list[tuple[int, int]]]] = {}
     for text, documents in read_documents(folder).items():

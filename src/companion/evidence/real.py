@@ -32,13 +32,13 @@ from companion.damage.measure import (
     Growing,
     Reading,
     Step,
-    changed,
+    change_weights,
     checked_ranker,
     degraded,
+    list_readings,
     measure_steps,
-    packed,
-    readings,
-    rounded,
+    pack_table,
+    round_weights,
 )
 from companion.project import ROOT
 from rbp.extract.extraction import circumstances, extract, quiet, say_on_stderr
@@ -55,7 +55,7 @@ from rbp.texts.protocol import Bos, Row, plan_rows, protocol
 log = logging.getLogger(__name__)
 
 Rare = npt.NDArray[np.bool_]
-"""Of each token of the vocabulary, whether it is rare: `rare_tokens`."""
+"""Of each token of the vocabulary, whether it is rare: `find_rare_tokens`."""
 
 MODEL = ROOT / "runs" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 PREDICTIONS = ROOT / "data" / "predictions" / "real.toml"
@@ -106,7 +106,7 @@ def sample_novels(folder: Path, draw: np.random.Generator) -> tuple[list[str], l
     return [novels[i] for i in chosen], [text for i, text in enumerate(novels) if i not in chosen]
 
 
-def texts(folder: Path) -> dict[str, list[str]]:
+def read_texts(folder: Path) -> dict[str, list[str]]:
     """Read every text's documents from the corpus files in `folder`, without any that were looked at before."""
     draw = np.random.default_rng(SEED)
     judgments = [row["text"] for row in read_rows(folder, "fca_judgments") if row["id"].startswith("fca/09_")]
@@ -141,7 +141,7 @@ def _passage(text: str, place: int) -> str:
 def read_again(rows: Sequence[Row], step: Step) -> list[Reading]:
     """List what the model reads at a step; "restart" begins anew every so many tokens, with one token before them."""
     if step.path != "restart":
-        return readings(rows, step)
+        return list_readings(rows, step)
     length, pieces = int(step.step), []
     for row in rows:
         for start in range(1, len(row.ids), length):
@@ -153,7 +153,7 @@ def read_again(rows: Sequence[Row], step: Step) -> list[Reading]:
 
 
 @contextmanager
-def damaged(language: Any, step: Step) -> Iterator[None]:
+def damage(language: Any, step: Step) -> Iterator[None]:
     """Change the model to a step, and back at the end: `degraded`, and the two ways that it does not have.
 
     layers: the matrices of a share of the layers, evenly spread, to 3 bits; branches: what attention and feed-forward
@@ -165,7 +165,7 @@ def damaged(language: Any, step: Step) -> Iterator[None]:
         places = range(round(step.step * len(layers)))
         chosen = (layers[int((i + 0.5) * len(layers) / len(places))] for i in places)
         matrices = [matrix for layer in chosen for matrix in layer.parameters() if matrix.ndim > 1]
-        change = lambda weights: rounded(weights, 3)  # noqa: E731
+        change = lambda weights: round_weights(weights, 3)  # noqa: E731
     elif step.path == "branches":
         matrices = [part.weight for layer in layers for part in (layer.self_attn.o_proj, layer.mlp.down_proj)]
         change = lambda weights: weights * step.step  # noqa: E731
@@ -173,11 +173,11 @@ def damaged(language: Any, step: Step) -> Iterator[None]:
         with degraded(language, step):
             yield
         return
-    with changed(matrices, change):
+    with change_weights(matrices, change):
         yield
 
 
-def steps() -> list[Step]:
+def list_steps() -> list[Step]:
     """List the whole model, then all steps, the first draws of all ways before the other draws."""
     first = [Step(way, step) for way, chosen in WAYS.items() for step in chosen]
     others = [Step("weights", step, draw) for draw in range(1, DRAWS) for step in WAYS["weights"]]
@@ -195,7 +195,7 @@ def make_worse(files: ModelFiles, corpus: Corpus, count: int, length: int, regis
         key = {"weights": weights, "corpus": corpus.fingerprint, "length": length, "articles": count}
         description = {"model": files.name, "dataset": corpus.name, **circumstances(ranker)}
         growing = Growing(out, {"key": key, "about": description, "predictions": sha256(registered)})
-        measure_steps(growing, ranker, rows, steps(), files.name, weights, damaged, read_again)
+        measure_steps(growing, ranker, rows, list_steps(), files.name, weights, damage, read_again)
         growing.join()
 
 
@@ -203,7 +203,7 @@ def ship_worse(out: Path, shipped: Path) -> None:
     """Copy the sums that `make_worse` left to data/real."""
     manifest = parse_json((out / MANIFEST).read_bytes())
     manifest["about"]["model"] = Path(manifest["about"]["model"]).name  # not where it lay
-    write_file(shipped / SUMS, packed(pd.read_parquet(out / SUMS).assign(model=manifest["about"]["model"])))
+    write_file(shipped / SUMS, pack_table(pd.read_parquet(out / SUMS).assign(model=manifest["about"]["model"])))
     write_json(shipped / MANIFEST, manifest)
 
 
@@ -224,7 +224,7 @@ def rank_damaged(files: ModelFiles, documents: dict[str, list[str]], rare: Rare,
                 rows = plan_rows(given_corpus(documents[text], text), tokenizer, chosen).rows
                 ranker = Ranker(language, "reference", 8, compiled=False)
                 ranker.check(rows)
-                with damaged(language, step), torch.inference_mode():
+                with damage(language, step), torch.inference_mode():
                     ranks = ranker.rank(rows)
                 columns = {
                     "document": np.repeat([row.document for row in rows], [len(row.scored) for row in rows]),
@@ -233,7 +233,7 @@ def rank_damaged(files: ModelFiles, documents: dict[str, list[str]], rare: Rare,
                     "rare": rare[np.concatenate([row.ids[row.scored] for row in rows])],
                 }
                 table = pd.DataFrame(columns).astype({"document": np.int16, "position": np.int16, "rank": np.uint16})
-                write_file(file, packed(table))
+                write_file(file, pack_table(table))
                 log.warning("%s on %s: %d tokens", step.path, text, len(table))
             parts.append(pd.read_parquet(file).assign(way=step.path, text=text))
     ship("damaged", parts)
@@ -243,10 +243,10 @@ def ship(name: str, parts: Sequence[pd.DataFrame]) -> None:
     """Write parts as one table to data/real, with words as categories."""
     table = pd.concat(parts, ignore_index=True)
     words = [column for column in ("experiment", "way", "text", "bos") if column in table]
-    write_file(SHIPPED / f"{name}.parquet", packed(table.astype(dict.fromkeys(words, "category"))))
+    write_file(SHIPPED / f"{name}.parquet", pack_table(table.astype(dict.fromkeys(words, "category"))))
 
 
-def repeated(ids: npt.NDArray[np.int64], length: int = CONTEXT) -> npt.NDArray[np.bool_]:
+def find_repeats(ids: npt.NDArray[np.int64], length: int = CONTEXT) -> npt.NDArray[np.bool_]:
     """Return for each token whether the `length` tokens before it occur earlier in the document in this order."""
     seen: set[bytes] = set()
     is_repeated = np.zeros(len(ids), dtype=bool)
@@ -257,7 +257,7 @@ def repeated(ids: npt.NDArray[np.int64], length: int = CONTEXT) -> npt.NDArray[n
     return is_repeated
 
 
-def rare_tokens(files: ModelFiles, folder: Path) -> Rare:
+def find_rare_tokens(files: ModelFiles, folder: Path) -> Rare:
     """Say of each token of the vocabulary whether it occurs at most RARE times in other text."""
     tokenizer, counts = load_tokenizer(files), np.zeros(files.config["vocab_size"], dtype=np.int64)
     for text in _others(folder):
@@ -269,7 +269,7 @@ def rank_texts(files: ModelFiles, documents: dict[str, list[str]], rare: Rare, o
     """Rank all texts into stores in `out`, and ship them as data/real/ranks.parquet, without the tokens.
 
     A row per ranked token: experiment, text, bos, document, position (in the document, from 0), rank (greater + equal),
-    rare (at most RARE times in other texts), repeated (see `repeated`).
+    rare (at most RARE times in other texts), repeated (see `find_repeats`).
     """
     tokenizer, parts = load_tokenizer(files), []
     for letter, text, count, length, bos in RANKINGS:
@@ -278,7 +278,7 @@ def rank_texts(files: ModelFiles, documents: dict[str, list[str]], rare: Rare, o
         (folder,) = extract([files], [corpus], chosen, out / f"{letter}-{bos}")
         ranked = Ranked(open_store(folder))
         plan = plan_rows(corpus, tokenizer, protocol("authors", length=length, documents=count))
-        again = {row.document: repeated(row.ids) for row in plan.rows}
+        again = {row.document: find_repeats(row.ids) for row in plan.rows}
         tokens = ranked.tokens
         places = zip(tokens["document"].tolist(), tokens["position"].tolist(), strict=True)
         columns: dict[str, Any] = {
@@ -335,13 +335,13 @@ def main() -> None:
         return
     if arguments.texts is None or out is None:
         parser.error("give --texts and --out")
-    documents = texts(arguments.texts)
+    documents = read_texts(arguments.texts)
     if arguments.what == "worse":
         for letter, (text, count, length, registered) in WORSE.items():
             make_worse(files, given_corpus(documents[text], text), count, length, registered, out / letter)
             ship_worse(out / letter, SHIPPED / "paths" / text)
         return
-    rare = rare_tokens(files, arguments.texts)
+    rare = find_rare_tokens(files, arguments.texts)
     if arguments.what == "damaged":
         rank_damaged(files, documents, rare, out / "damaged")
     else:

@@ -100,7 +100,7 @@ def _relative(project: Project, path: Path) -> str:
     return str(path.relative_to(project.root) if path.is_relative_to(project.root) else path)
 
 
-def relative(project: Project, paths: Iterable[Path]) -> list[str]:
+def relative_paths(project: Project, paths: Iterable[Path]) -> list[str]:
     """Return the files, and the files in each folder, relative to the root, each once."""
     return list(dict.fromkeys(_relative(project, path) for path in expanded(paths)))
 
@@ -110,7 +110,7 @@ def digest(project: Project, paths: Collection[Path]) -> str:
     return hashlib.sha256(canonical_json(checksums(project, paths)).encode()).hexdigest()
 
 
-def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+def list_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """List the paths whose checksums differ, or that are on one side only."""
     return sorted(path for path in {*before, *now} if before.get(path) != now.get(path))
 
@@ -123,5 +123,5 @@ def unchanged(look: Callable[[], dict[str, str]]) -> Iterator[dict[str, str]]:
     """
     before = look()
     yield before
-    if changed := changes(before, look()):
+    if changed := list_changes(before, look()):
         raise RbpError("an input was changed while it was in use", changed[0], "Run `rbp book` again.")

@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 
 from companion import svg
 from companion.execute import findings, results, where
-from companion.execute.prose import filled, rerun_box
+from companion.execute.prose import fill_sentence, rerun_box
 from companion.execute.run import find
 from companion.project import Project
 from companion.typesetting import to_png
@@ -87,7 +87,7 @@ class Page:
         """
         values = self.values | {key: results.recorded(key, number) for key, number in numbers.items()}
         met = findings.judge(when, values)
-        stands = text if met else "" if met is None else filled(otherwise, values)
+        stands = text if met else "" if met is None else fill_sentence(otherwise, values)
         if stands != text:
             read = [self.values[key].data for key in re.findall(r"[^\W\d][\w.]*", when) if key in self.values]
             data = read or [self.rerun.data() if self.rerun else ""]
@@ -179,7 +179,7 @@ class Page:
         what the book's data answer unchanged. In the book's own run the prose answers.
         """
         if self.rerun:
-            self.rerun.answer([text for sentence in sentences if (text := filled(sentence, self.values))])
+            self.rerun.answer([text for sentence in sentences if (text := fill_sentence(sentence, self.values))])
             self._top.update(_html(self.rerun.opening()))
 
     def close(self) -> None:

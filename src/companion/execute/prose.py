@@ -118,7 +118,7 @@ def in_words_or_dash(values: Mapping[str, Recorded], place: re.Match[str]) -> st
         return "–"
 
 
-def filled(sentence: str, values: Mapping[str, Recorded]) -> str:
+def fill_sentence(sentence: str, values: Mapping[str, Recorded]) -> str:
     """Write a chapter's values into a sentence; "" where one is missing, or a whole of which parts are counted is 0."""
 
     def write(place: re.Match[str]) -> str:
@@ -154,7 +154,7 @@ def sentences(cells: Cells) -> list[str]:
     return with_values
 
 
-def plain(sentence: str, chapter: str, values: Results) -> str:
+def strip_markup(sentence: str, chapter: str, values: Results) -> str:
     """Return a sentence of a chapter without markup, its values written out."""
     text = VALUE.sub(lambda place: in_words_or_dash(values.get(place["chapter"] or chapter, {}), place), sentence)
     text = of_one(text[:1].upper() + text[1:] if sentence.startswith("{value}") else text)
@@ -163,7 +163,7 @@ def plain(sentence: str, chapter: str, values: Results) -> str:
     return " ".join(re.sub(r"\[([^]]*)\]\([^)]*\)|[*$`]", r"\1", text).split())
 
 
-def lacking(project: Project, recorded: Results) -> list[str]:
+def list_unrecorded(project: Project, recorded: Results) -> list[str]:
     """List the values that the prose of chapters and pages names and no chapter has recorded, each with its place."""
     places = []
     for path in sorted(project.notebooks.glob("*.ipynb")):

@@ -265,7 +265,7 @@ def compare_sentences(
         data = [values[key].data for key in others][:1] if {*texts} != {"–"} else []
         lacking += not data
         run_text = "; ".join(texts) if data else "not in this run"
-        rows.append((prose.plain(sentence, chapter, accepted), run_text, *(data or ["–"])))
+        rows.append((prose.strip_markup(sentence, chapter, accepted), run_text, *(data or ["–"])))
     return pd.DataFrame(rows, columns=["The book’s sentence", "In this run", "Data"]), unchanged, lacking
 
 

@@ -36,8 +36,8 @@ class StepFunction:
         update_wrapper(self, function)
 
     def __call__(self, *source: Any) -> "pd.DataFrame":
-        """Return the table. Raises what `table` and the function raise."""
-        return table(self._name) if self.has(*source) else self._function(*source)
+        """Return the table. Raises what `read_table` and the function raise."""
+        return read_table(self._name) if self.has(*source) else self._function(*source)
 
     def has(self, *source: Any) -> bool:
         """Return whether the step's table is made from this source."""
@@ -119,7 +119,7 @@ def _declared(call: ast.Call, module: str, function: str) -> Step:
         raise ParameterError(fault, f"{module}, line {call.lineno}", remedy) from None
 
 
-def table(name: str, project: Project | None = None) -> "pd.DataFrame":
+def read_table(name: str, project: Project | None = None) -> "pd.DataFrame":
     """Return the step's table: as its job has written it in the book's build, elsewhere computed.
 
     Raises ParameterError for an unknown name, DataError where the table or a file that the step reads is missing or
@@ -139,12 +139,12 @@ def table(name: str, project: Project | None = None) -> "pd.DataFrame":
 
 
 def make_table(project: Project, name: str) -> None:
-    """Compute the step's table into ``_build/steps/NAME.parquet``. Raises what `table` raises."""
+    """Compute the step's table into ``_build/steps/NAME.parquet``. Raises what `read_table` raises."""
     write_file(project.steps / f"{name}.parquet", _content(project, name))
 
 
-def inputs(project: Project, name: str) -> list[Path]:
-    """List the files that the step depends on: its data and the pins; `code` has its modules.
+def list_inputs(project: Project, name: str) -> list[Path]:
+    """List the files that the step depends on: its data and the pins; `list_modules` has its modules.
 
     Raises DataError if one is missing.
     """
@@ -155,7 +155,7 @@ def inputs(project: Project, name: str) -> list[Path]:
     return paths
 
 
-def code(project: Project, name: str) -> list[Path]:
+def list_modules(project: Project, name: str) -> list[Path]:
     """List the files that importing the step's module reads."""
     return imported_files(project, [find_step(project, name).module])
 
@@ -163,7 +163,7 @@ def code(project: Project, name: str) -> list[Path]:
 @cache
 def _content(project: Project, name: str) -> bytes:
     content = io.BytesIO()
-    inputs(project, name)
+    list_inputs(project, name)
     _compute(name, find_step(project, name)).to_parquet(content)
     return content.getvalue()
 

@@ -94,7 +94,7 @@ def _functions(statement: ast.stmt, namespace: Mapping[str, Any]) -> Iterator[st
 # ── Afterwards
 
 
-def makers(project: Project, chapter: str, key: str) -> list[str]:
+def find_makers(project: Project, chapter: str, key: str) -> list[str]:
     """Say who makes a value: the files and lines of the functions and of the statement that records it.
 
     [] where the chapter has not been built, or its code is another by now.
@@ -140,7 +140,7 @@ def source_lines(notebook: Path) -> Iterator[tuple[dict[str, Any], list[int]]]:
         yield cell, numbers
 
 
-def uses(project: Project, chapter: str, key: str, recorded: results.Results) -> list[Use]:
+def find_uses(project: Project, chapter: str, key: str, recorded: results.Results) -> list[Use]:
     """List the sentences of chapters and pages, the claims and the lines of the report that name a value."""
     listed = []
     for path in sorted(project.notebooks.glob("*.ipynb")):
@@ -175,7 +175,7 @@ def _shown(text: str, chapter: str, key: str) -> Iterator[int]:
 def _sentence(kind: str, place: str, text: str, start: int, chapter: str, recorded: results.Results) -> Use:
     sentence_ends = [0, *(match.end() for match in SENTENCE_END.finditer(text)), len(text)]
     first, last = max(end for end in sentence_ends if end <= start), min(end for end in sentence_ends if end > start)
-    return Use(kind, place, prose.plain(text[first:last], chapter, recorded))
+    return Use(kind, place, prose.strip_markup(text[first:last], chapter, recorded))
 
 
 def _claims(project: Project, name: str) -> Iterator[Use]:

@@ -104,7 +104,7 @@ LABELS = {
 """What a form calls a parameter, where its name alone does not say it."""
 
 
-def form(project: Project, chapter: Chapter) -> list[dict[str, Any]]:
+def describe_form(project: Project, chapter: Chapter) -> list[dict[str, Any]]:
     """Describe the chapter's parameters for a form: `label`, `kind` (source, choice, path, flag, number or text)."""
     listed = [{"value": source.name, "label": source.label} for source in sources(project)]
     fields = []

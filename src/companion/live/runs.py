@@ -264,7 +264,7 @@ def _last_error(log: str) -> str:
     return log.rpartition("error: ")[2].strip() if "error: " in log else ""
 
 
-def bound(limit: float, server: int) -> None:
+def limit_process(limit: float, server: int) -> None:
     """End this process after `limit` seconds, and with the process `server`, its parent, however that ends.
 
     It exits, so that nothing is left half-written. Should that take longer than GRACE, the system ends it.
@@ -298,9 +298,9 @@ def compare_runs(project: Project, folders: Sequence[Path], page: Path) -> None:
 def execute(project: Project, limit: float, server: int, folder: Path) -> None:
     """Execute the run in `folder` (a process of `Runs`): prints each cell as it begins, writes page/ in the end.
 
-    limit, server: as `bound` takes them. Raises what `companion.execute.run.execute` raises.
+    limit, server: as `limit_process` takes them. Raises what `companion.execute.run.execute` raises.
     """
-    bound(limit, server)
+    limit_process(limit, server)
     from companion.execute import parameters
     from companion.execute import run as chapters
     from companion.execute.needs import check_sources

@@ -242,7 +242,9 @@ class Live:
     async def chapter(self, request: Request) -> Response:
         """Return the form of a chapter."""
         chosen = find(self.project, request.path_params["name"])
-        return Json({"name": chosen.name, "title": chosen.title, "fields": requests.form(self.project, chosen)})
+        return Json(
+            {"name": chosen.name, "title": chosen.title, "fields": requests.describe_form(self.project, chosen)}
+        )
 
     async def all_runs(self, _: Request) -> Response:
         """Return all runs, the latest first."""

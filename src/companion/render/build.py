@@ -35,7 +35,7 @@ def chapter_inputs(project: Project, name: str) -> list[str]:
     others, named = [other for other in chapter_names(project) if other != chapter.name], chapter.declaration.results_of
     names = others if "*" in named else [find(project, other_name).name for other_name in named]
     of_others = [project.chapters / other / "results.json" for other in names]
-    return inputs.relative(project, [*chapter_files(project, name), *tables, *of_others])
+    return inputs.relative_paths(project, [*chapter_files(project, name), *tables, *of_others])
 
 
 def chapter_code(project: Project, name: str) -> str:
@@ -49,12 +49,12 @@ def chapter_code(project: Project, name: str) -> str:
 
 def step_inputs(project: Project, name: str) -> list[str]:
     """List what makes a step stale, relative to the root, but for its modules: `step_code` has these."""
-    return inputs.relative(project, steps.inputs(project, name))
+    return inputs.relative_paths(project, steps.list_inputs(project, name))
 
 
 def step_code(project: Project, name: str) -> str:
     """Return a checksum of the project's modules that a step imports."""
-    return inputs.digest(project, steps.code(project, name))
+    return inputs.digest(project, steps.list_modules(project, name))
 
 
 def step_urgency(project: Project, name: str) -> int:
@@ -92,9 +92,11 @@ def sources_of(project: Project, name: str) -> dict[str, str]:
     """
     chapter = find(project, name)
     read = chapter.declaration.steps
-    of_steps = [path for step in read for path in (*steps.inputs(project, step), *steps.code(project, step))]
+    of_steps = [
+        path for step in read for path in (*steps.list_inputs(project, step), *steps.list_modules(project, step))
+    ]
     files = [*chapter_files(project, name), *inputs.code_of_notebook(project, chapter.notebook), *of_steps]
-    notebook = {path: inputs.code_checksum(chapter.notebook) for path in inputs.relative(project, [chapter.path])}
+    notebook = {path: inputs.code_checksum(chapter.notebook) for path in inputs.relative_paths(project, [chapter.path])}
     return notebook | inputs.checksums(project, files)
 
 
@@ -105,7 +107,7 @@ def differences_of_tree(project: Project, chapter: str | None = None) -> list[st
         path = project.inputs / f"{name}.json"
         if not path.exists() or not (project.chapters / name / "results.json").exists():
             lines.append(f"{name} is not built")
-        elif changed := inputs.changes(parse_json(path.read_bytes()), sources_of(project, name)):
+        elif changed := inputs.list_changes(parse_json(path.read_bytes()), sources_of(project, name)):
             more = f" and {len(changed) - 1} more" if changed[1:] else ""
             lines.append(f"{name} was built from another {changed[0]}{more}")
     return lines
@@ -131,7 +133,7 @@ def run_step(project: Project, name: str) -> bool:
     """Make a step's table, as a job of the Snakefile; returns whether it succeeded."""
 
     def make() -> None:
-        files = [*steps.inputs(project, name), *steps.code(project, name)]
+        files = [*steps.list_inputs(project, name), *steps.list_modules(project, name)]
         with inputs.unchanged(lambda: inputs.checksums(project, files)):
             steps.make_table(project, name)
 

@@ -39,14 +39,16 @@ def card_of(claim: Claim) -> str:
     return f"claims/{claim.number}.html"
 
 
-def summary(entries: list[Entry]) -> str:
+def count_verdicts(entries: list[Entry]) -> str:
     """Count the claims of each verdict, as a line of badges."""
     counts = Counter(entry.verdict for entry in entries)
-    items = "".join(f"<li>{badge(verdict)} <b>{counts[verdict]}</b></li>" for verdict in VERDICTS if counts[verdict])
+    items = "".join(
+        f"<li>{write_badge(verdict)} <b>{counts[verdict]}</b></li>" for verdict in VERDICTS if counts[verdict]
+    )
     return f'<ul class="rbp-counts" aria-label="Verdicts">{items}</ul>'
 
 
-def badge(verdict: str) -> str:
+def write_badge(verdict: str) -> str:
     """Label a verdict with its sign and its words, so that colour is never alone."""
     key, sign = VERDICTS[verdict]
     return f'<span class="rbp-verdict rbp-{key}"><span aria-hidden="true">{sign}</span> {verdict}</span>'
@@ -84,7 +86,7 @@ def _section(
         + "</div>"
         for part in parts
     )
-    return f'<section id="claims-{group.key}"><h3>{group.title}</h3>{summary(entries)}{lists}</section>'
+    return f'<section id="claims-{group.key}"><h3>{group.title}</h3>{count_verdicts(entries)}{lists}</section>'
 
 
 def typeset(text: str) -> str:
@@ -106,7 +108,7 @@ def _claim(entry: Entry, other: Mapping[str, str], titles: Mapping[str, str]) ->
         f'data-verdict="{entry.verdict}" '
         f'data-weight="{WEIGHTS[claim.core]}">'
         # addresses by number lead on
-        f'<summary><span class="rbp-number" id="claim-{number}">{number}</span>{badge(entry.verdict)}'
+        f'<summary><span class="rbp-number" id="claim-{number}">{number}</span>{write_badge(entry.verdict)}'
         f'<span class="rbp-says">{typeset(claim.text)}</span>{core}</summary>'
         f'<div class="rbp-finding"><p>{typeset(entry.finding)}</p>'
         f'<p class="rbp-rule">Rule: {typeset(claim.rule)}.</p><p class="rbp-rule">{_bars(entry, other)}</p>'
@@ -123,5 +125,5 @@ def _bars(entry: Entry, other: Mapping[str, str]) -> str:
     bars = [html.escape(bar.in_words()) for bar in claim.bars.values()]
     links = [f'<a href="#claim-{other_claim.name}">{other_claim.number}</a>' for other_claim in claim.others]
     bars += [f"of the claims on which it rests: {', '.join(links)}"] * bool(links)
-    verdicts = "; ".join(f"{words}: {badge(verdict)}" for words, verdict in other.items())
+    verdicts = "; ".join(f"{words}: {write_badge(verdict)}" for words, verdict in other.items())
     return f"Bars: {'; '.join(bars)}.<br>With all bars {verdicts}"

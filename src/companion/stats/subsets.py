@@ -42,7 +42,7 @@ def fit_thresholds(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     return fit_table(set_points(table), [*CHAIN, "k"], level=level)
 
 
-def steps(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+def compare_steps(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """Compute the change of α from each threshold to the next, for each set of models, dataset and family.
 
     Columns models, dataset, family, k, next_k, difference (α at next_k less α at k), low, high: the interval is
@@ -65,8 +65,8 @@ def steps(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).astype({"k": "int64", "next_k": "int64"})
 
 
-def chains(changes: pd.DataFrame) -> pd.DataFrame:
-    """Count `steps` by models, dataset and family.
+def find_chains(changes: pd.DataFrame) -> pd.DataFrame:
+    """Count `compare_steps` by models, dataset and family.
 
     Columns steps, falling (of these, α does not rise).
     """

@@ -28,7 +28,7 @@ def runs_alive(counts: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index(drop=True)
 
 
-def filled(n: Sequence[int], successes: Sequence[int], longest: int = DOCUMENT_TOKENS - 1) -> Reals:
+def fill_gaps(n: Sequence[int], successes: Sequence[int], longest: int = DOCUMENT_TOKENS - 1) -> Reals:
     """Return c(m) for m = 1 … longest, filled in between the lengths `n` (ascending, from 1) by straight lines in ln c.
 
     A tail no lighter than a geometric one is then never underestimated between two lengths. After the last length
@@ -59,7 +59,7 @@ def share_error(n: npt.ArrayLike, successes: npt.ArrayLike, windows: npt.ArrayLi
     neither. Infinite without a success.
     """
     lengths, count, places = (np.asarray(array, dtype=float) for array in (n, successes, windows))
-    curve = filled(lengths.astype(int).tolist(), count.astype(int).tolist())
+    curve = fill_gaps(lengths.astype(int).tolist(), count.astype(int).tolist())
     after = np.cumsum(curve[::-1])[::-1]  # Σ c(m) over m ≥ n
     tokens = places[0]
     square_y = (2 * after[0] - count[0]) + 2 * count[0] + (tokens - count[0])  # Σ(L + 1)²

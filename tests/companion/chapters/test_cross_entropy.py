@@ -44,13 +44,13 @@ def test_slopes_are_recovered_and_scatter_is_that_of_polynomials_by_another_libr
 def test_the_analysis_of_covariance_is_statsmodels_own():
     points = pd.concat([family("A", noise=0.03), family("B", scale=1.05, noise=0.03, seed=1, sizes=SIZES[1:6])])
     one = points[points.k == 1]
-    row = ce.matched(one, ["dataset", "k"], "family", level=0.9).iloc[0]
+    row = ce.compare_groups(one, ["dataset", "k"], "family", level=0.9).iloc[0]
     y, x = np.log(one.neg_log_rbp), np.log(one.cross_entropy / row["at"])
     frame = one.assign(y=y, x=x, other=one.family.eq("B") * 1.0)
     fit = smf.ols("y ~ x * other", frame).fit()
     low, high = 100 * np.expm1(fit.conf_int(0.1).loc["other"])
     assert (row.offset, row.low, row.high) == pytest.approx((100 * np.expm1(fit.params["other"]), low, high))
-    turned = ce.matched(one, ["dataset", "k"], "family", order=["B"]).iloc[0]
+    turned = ce.compare_groups(one, ["dataset", "k"], "family", order=["B"]).iloc[0]
     assert (1 + turned.offset / 100) * (1 + row.offset / 100) == pytest.approx(1)
 
 
@@ -100,7 +100,7 @@ def several(seed, *, common=0.0, own=0.0, texts=4, documents=40):
 
 def test_trainings_vary_as_the_mixed_model_of_another_library_has_them():
     texts = several(0, common=0.03, own=0.02)
-    row = ce.trainings(texts).iloc[0]
+    row = ce.measure_trainings(texts).iloc[0]
     parts = []
     for text in texts:
         y = text.at(1)[0] - ce.line_of_rungs(text, 1)[1][0] * text.x[0]

@@ -18,7 +18,7 @@ def cell(tmp_path_factory):
 def test_paths_that_rank_alike_have_no_offset_and_tilted_ones_cross(cell):
     assert (cell.family, cell.rung) == ("big", "small-200")  # the middle one
     assert cell.nats == pytest.approx(3.8, rel=0.02)
-    table = study.at_equal([cell]).set_index(["path", "k"])
+    table = study.compare_at_equal_entropy([cell]).set_index(["path", "k"])
     assert set(table.index.get_level_values(0)) == {"bits", "weights", "replaced", "parameters"}  # depth ends too soon
     assert table.loc["bits", "offset"].abs().max() < 0.2  # a line in CE, nearly one in logarithms
     assert not table.loc["bits", "apart"].any()
@@ -27,14 +27,14 @@ def test_paths_that_rank_alike_have_no_offset_and_tilted_ones_cross(cell):
         assert 8 < sign * table.loc[(path, 1), "offset"] < 13
         assert -14 < sign * table.loc[(path, 1000), "offset"] < -9
         assert table.loc[(path, 1), "apart"]
-    spread = study.spreads([cell]).set_index("k")
+    spread = study.measure_spreads([cell]).set_index("k")
     assert spread["spread"].idxmin() == 30  # nearest to where the tilts cross, at the root of 1000
     assert (spread["is_least"].sum(), spread.loc[30, "least"], spread.loc[1, "least"]) == (1, True, False)
 
 
 def test_a_path_is_tested_by_documents_and_by_another_training(cell):
     """Without a training's noise the test is the interval's; with far more noise than effect nothing differs."""
-    intervals = study.at_equal([cell]).set_index(["path", "k"])
+    intervals = study.compare_at_equal_entropy([cell]).set_index(["path", "k"])
     sharp = study.path_tests([cell], 0.0, 1).set_index("path")
     assert set(sharp.index) == {"bits", "weights", "replaced"}
     for path, row in sharp.iterrows():

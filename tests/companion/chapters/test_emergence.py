@@ -27,22 +27,22 @@ def single(size):
 
 def test_the_ratio_is_one_for_independent_tokens_and_a_closed_form_for_a_chain():
     counts = table(lambda n, size: n * single(size))
-    assert emergence.ratios(counts)["ratio"].to_numpy() == pytest.approx(1, rel=1e-3)
-    assert emergence.by_size(counts)["difference"].abs().max() < 1e-3
+    assert emergence.compute_ratios(counts)["ratio"].to_numpy() == pytest.approx(1, rel=1e-3)
+    assert emergence.compare_exponents(counts)["difference"].abs().max() < 1e-3
     chain = table(lambda n, size: single(size) * (1 + (n - 1) / 3))  # each after the first is a third as hard
-    found = emergence.ratio_by_length(emergence.ratios(chain)).set_index("n")
+    found = emergence.ratio_by_length(emergence.compute_ratios(chain)).set_index("n")
     assert found.loc[100, "ratio"] == pytest.approx((1 + 99 / 3) / 100, rel=1e-3)
     assert found.loc[100, "effective"] == pytest.approx(34, rel=1e-3)
 
 
 def test_windows_without_success_give_a_bound_only():
     counts = table(lambda n, size: n * single(size), windows=1000)
-    found = emergence.ratios(counts)
+    found = emergence.compute_ratios(counts)
     none = found[found["successes"] == 0]
     assert none["ratio"].isna().all()
     assert none["ratio_low"].to_numpy() == pytest.approx(np.log(1000) / (none["n"] * none["single"]).to_numpy())
     assert set(emergence.ratio_by_length(found)["n"]).isdisjoint(none["n"])
-    assert set(emergence.by_size(counts)["n"]).isdisjoint(none["n"])
+    assert set(emergence.compare_exponents(counts)["n"]).isdisjoint(none["n"])
 
 
 SIZES = np.geomspace(1e6, 1e10, 10)

@@ -8,7 +8,7 @@ from made_grid import additive, make
 from toy_stores import write_store
 
 from companion.chapters.appendix.ladder import compare_architectures, fit_ladder, split_scatter
-from companion.chapters.families import reruns
+from companion.chapters.families import compare_trainings
 from rbp.laws.power import fit_power_law
 from rbp.laws.resampling import without_each
 from rbp.measurements import open_source
@@ -35,7 +35,7 @@ def test_a_folder_of_stores_is_studied(tmp_path):
     assert (at_5.alpha, at_5.alpha_low, at_5.n) == pytest.approx((by_hand.alpha, by_hand.alpha_low, 4))
     assert (found.splits.seed_df == 1).all()
     shares = {(store.dataset, store.model): (store.ranks()["greater"] < 5).mean() for store in source.stores}
-    for row in reruns(source.counts([1, 5]), 5).itertuples():
+    for row in compare_trainings(source.counts([1, 5]), 5).itertuples():
         assert (row.model, row.first) == ("a-seed1", "a")
         first, again = (np.log(-np.log(shares[row.dataset, model])) for model in ("a", "a-seed1"))
         assert row.difference == pytest.approx(100 * (again - first))

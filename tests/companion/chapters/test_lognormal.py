@@ -27,8 +27,8 @@ def made_up(size, name="lognormal", values=(1.0, 1.3)):
 def test_a_fit_of_a_histogram_has_the_excess_that_is_counted_by_hand():
     """One of the four models: rounded up from rank 1, and, from rank 2, what the authors' library finds."""
     measured = lognormal.main_group(open_source("published").histograms)[2:3]
-    table = lognormal.fits(measured)
-    rounded = lognormal.roundings(measured, table).set_index(["rounding", "first"])
+    table = lognormal.fit_distributions(measured)
+    rounded = lognormal.list_roundings(measured, table).set_index(["rounding", "first"])
     row, counts = rounded.loc[("lognormal_ceiling", 1)], measured[0].counts
     high = stats.norm.cdf((np.log(counts.high) - row.mu) / row.sigma)
     end = stats.norm.cdf((np.log(counts.vocabulary) - row.mu) / row.sigma)
@@ -46,7 +46,7 @@ def test_a_fit_of_a_histogram_has_the_excess_that_is_counted_by_hand():
 def test_a_limit_has_no_mu_and_no_sigma():
     upwards = RankDistribution(family("power_law_rounded"), (1.7,), V).masses * np.exp(0.01 * np.log(RANKS) ** 2)
     own = replace(made_up(7), counts=RankCounts(RANKS, RANKS, upwards * 1e5, V))
-    found = lognormal.roundings([own], lognormal.fits([own])).query("rounding == 'lognormal'")
+    found = lognormal.list_roundings([own], lognormal.fit_distributions([own])).query("rounding == 'lognormal'")
     assert found["at_limit"].all()
     assert found[["mu", "sigma"]].isna().all(axis=None)
 
@@ -54,7 +54,7 @@ def test_a_limit_has_no_mu_and_no_sigma():
 def test_lines_of_parameters_give_back_their_own_exponents():
     exponents = {int(size): 1.2 + 0.05 * np.log(size / 1e6) for size in (1e6, 1e7, 1e8, 1e9)}
     group = [made_up(size, "power_law", (s,)) for size, s in exponents.items()]
-    lines = lognormal.exponents_on_lines(group, lognormal.fits(group)).set_index("distribution")
+    lines = lognormal.exponents_on_lines(group, lognormal.fit_distributions(group)).set_index("distribution")
     p1 = [1 / (RANKS ** -float(s)).sum() for s in exponents.values()]
     slope = np.polyfit(np.log(list(exponents)), np.log(-np.log(p1)), 1)[0]
     found = lines.loc["power_law"]

@@ -23,7 +23,7 @@ def table(monkeypatch):
                 about = {"document": document, "passage": passage, "context": context, "rank": rank}
                 parts.append(pd.DataFrame(about).assign(rare=rng.random(len(context)) < 0.3, text=text, bos=way))
     made = pd.concat(parts, ignore_index=True)
-    monkeypatch.setattr(openings, "passages", lambda: made)
+    monkeypatch.setattr(openings, "read_passages", lambda: made)
     return made
 
 

@@ -4,7 +4,7 @@ import pytest
 from scipy.stats import t as student_t
 
 from companion.chapters import damage, real
-from companion.evidence.real import repeated
+from companion.evidence.real import find_repeats
 
 
 def tiny(rng, lengths, share=0.5):
@@ -29,7 +29,7 @@ def test_shares_of_misses_and_their_intervals_are_those_of_loops():
     without = tiny(rng, [60, 45, 90, 38])
     start = without.assign(rank=np.where(rng.random(len(without)) < 0.3, 4000, 1))
     both = without.assign(after=start["rank"])
-    summary = real.shares_of_misses(real.misses(without, start, 1000))
+    summary = real.shares_of_misses(real.sum_misses(without, start, 1000))
     missed = both["rank"] > 1000
     assert (summary["tokens"], summary["missed"], summary["documents"]) == (len(both), missed.sum(), 4)
     kinds = {"early": both["position"] <= 3, "rare": both["rare"]}
@@ -75,7 +75,7 @@ def test_context_helps_by_the_slope_of_a_line_through_its_bins(monkeypatch):
         rank=lambda rows: np.where(rng.random(len(rows)) < 0.9 * rows["position"] ** -0.1, 4000, 1)
     )
     monkeypatch.setattr(real, "tokens_of", lambda *_: tokens)
-    values, slopes = real.by_position((1, 10))
+    values, slopes = real.fit_by_position((1, 10))
     bins = [tokens["position"].between(2**j, 2 ** (j + 1) - 1) for j in range(5, 11)]
     wanted = [-np.log((tokens["rank"][inside] <= 1).mean()) for inside in bins]
     first = values[(values["dataset"] == "novels") & (values["k"] == 1)]
@@ -94,7 +94,7 @@ def test_damaged_models_are_compared_with_the_whole_one_by_loops(monkeypatch):
     ranks = {way: np.where(rng.random(len(whole)) < 0.6, 3000, 2) for way in ("layers", "weights")}
     tables = [whole.assign(rank=rank, way=way, text="humaneval") for way, rank in ranks.items()]
     monkeypatch.setattr(damage, "tokens_of", lambda *_: whole)
-    monkeypatch.setattr(damage, "damaged", lambda: pd.concat(tables).drop(columns="repeated"))
+    monkeypatch.setattr(damage, "read_damaged", lambda: pd.concat(tables).drop(columns="repeated"))
     found = damage.damaged_misses().set_index("way")
     for way, rank in ranks.items():
         for share, kind in (("early", whole["position"] <= 3), ("rare", whole["rare"])):
@@ -135,5 +135,5 @@ def test_windows_are_those_of_a_loop_and_new_ones_are_divided_by_the_hit_rate_of
 def test_repeated_tokens_are_those_of_a_search():
     ids = np.random.default_rng(4).integers(0, 3, 200)
     text = ids.tolist()
-    for i, found in enumerate(repeated(ids)):
+    for i, found in enumerate(find_repeats(ids)):
         assert found == any(i >= 4 and text[j : j + 4] == text[i - 4 : i] for j in range(i - 4))

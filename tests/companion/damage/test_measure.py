@@ -12,7 +12,16 @@ from transformers import AutoModelForCausalLM
 from companion.damage import measure
 from companion.damage.compare import TEMPERATURES, THRESHOLDS
 from companion.damage.measure import WHOLE_STEP as WHOLE
-from companion.damage.measure import Step, degraded, matrices, measured, readings, rounded, scored_rows, steps
+from companion.damage.measure import (
+    Step,
+    degraded,
+    list_readings,
+    list_steps,
+    measured,
+    round_weights,
+    scored_rows,
+    select_matrices,
+)
 from rbp.models.find import find_model
 from rbp.models.load import load_model, load_tokenizer
 from rbp.texts.corpora import Corpus
@@ -56,7 +65,7 @@ def agree(found, expected):
 def test_exactly_so_many_tokens_stand_before_every_scored_one(make, saved):
     """Each token after the document's own tokens before it, not the rows'."""
     ranker, rows = make("gemma2")
-    got = measured(ranker, readings(rows, Step("context", 64)))
+    got = measured(ranker, list_readings(rows, Step("context", 64)))
     model = AutoModelForCausalLM.from_pretrained(saved("gemma2"), dtype=torch.float32).eval()
     tokenizer = load_tokenizer(find_model(str(saved("gemma2"))))
     logits, documents, targets = [], [], []
@@ -71,16 +80,16 @@ def test_exactly_so_many_tokens_stand_before_every_scored_one(make, saved):
 
 
 def whole(ranker, rows):
-    return measured(ranker, readings(rows, WHOLE))
+    return measured(ranker, list_readings(rows, WHOLE))
 
 
 def test_leaving_at_a_layer_is_the_final_norm_of_what_it_gives(make):
     ranker, rows = make("gemma2")
     before = whole(ranker, rows)
     model = ranker.language.model
-    assert [step.step for step in steps("depth", ranker.language)] == [1, 0]
+    assert [step.step for step in list_steps("depth", ranker.language)] == [1, 0]
     with degraded(ranker.language, Step("depth", 1)):
-        got = measured(ranker, readings(rows, Step("depth", 1)))
+        got = measured(ranker, list_readings(rows, Step("depth", 1)))
     seen, logits, documents, targets = [], [], [], []
     model.base_model.layers[0].register_forward_hook(lambda _, __, out: seen.append(out))
     cap = model.config.final_logit_softcapping
@@ -99,19 +108,19 @@ def test_leaving_at_a_layer_is_the_final_norm_of_what_it_gives(make):
 def test_rounding_by_hand():
     weights = torch.tensor([[0.9, -0.2, 0.31, 0.0], [0.0, 0.0, 0.0, 0.0]])
     # 2 bits: −0.9, 0, 0.9; 3 bits: multiples of 0.3
-    assert torch.allclose(rounded(weights, 2), torch.tensor([[0.9, 0, 0, 0], [0, 0, 0, 0]]))
-    assert torch.allclose(rounded(weights, 3), torch.tensor([[0.9, -0.3, 0.3, 0], [0, 0, 0, 0]]))
+    assert torch.allclose(round_weights(weights, 2), torch.tensor([[0.9, 0, 0, 0], [0, 0, 0, 0]]))
+    assert torch.allclose(round_weights(weights, 3), torch.tensor([[0.9, -0.3, 0.3, 0], [0, 0, 0, 0]]))
     wide = torch.cat([weights[:1].repeat(1, 16), 10 * weights[:1]], 1)  # a second group has its own largest
-    assert torch.allclose(rounded(wide, 3)[:, -4:], torch.tensor([[9.0, -3.0, 3.0, 0.0]]))
+    assert torch.allclose(round_weights(wide, 3)[:, -4:], torch.tensor([[9.0, -3.0, 3.0, 0.0]]))
     many = torch.randn(7, 100)
-    assert 0 < (rounded(many, 8) - many).abs().max() <= many.abs().max() / 127 / 2 * 1.001
+    assert 0 < (round_weights(many, 8) - many).abs().max() <= many.abs().max() / 127 / 2 * 1.001
 
 
 def test_weights_come_back_bit_for_bit_also_after_an_error(make):
     ranker, _ = make("neox")
     model = ranker.language.model
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    changed = {id(matrix) for matrix in matrices(model)}
+    changed = {id(matrix) for matrix in select_matrices(model)}
     for step in (Step("weights", 0.5), Step("bits", 3), Step("depth", 0)):
         with suppress(KeyError), degraded(ranker.language, step):
             same = {name: torch.equal(own, before[name]) for name, own in model.named_parameters()}

@@ -114,6 +114,6 @@ def test_a_run_is_named_by_what_its_files_hold_and_takes_them_along(tmp_path):
 def test_simulations_too_few_to_decide_say_so(resamples, need):
     """The smallest p of n simulations is 1/(n + 1), and Holm multiplies it by the number of tests: 24 here."""
     judged = pd.DataFrame({"range": "large", "verdict": [noise.BEYOND] * 3 + [noise.OPEN] * 21})
-    first, *rest = noise.answers(judged, level=0.95, resamples=resamples)
+    first, *rest = noise.write_answers(judged, level=0.95, resamples=resamples)
     assert "significantly more than counting (Holm) in 3 of 24 fits." in first
     assert [each.endswith(f"Give resamples={need}.") for each in rest] == [True] * bool(need)

@@ -47,7 +47,7 @@ def test_lines_that_rise_are_not_counted_as_the_laws(sign, lines):
     assert (summary["fits"], summary["high"], summary["first.high"]) == (4, 2 * lines, lines)
     assert ("cut_min" in summary) is bool(lines)
     assert holds.line_counts(fits, [1]) == {"lines": 2, "straight": lines, "rising": 2 - lines}
-    summary = holds.threshold_summary(points, subsets.fit_thresholds(points), subsets.steps(points))
+    summary = holds.threshold_summary(points, subsets.fit_thresholds(points), subsets.compare_steps(points))
     assert (summary["rise_cells"], summary["gain_cells"]) == (lines, lines)
     pairs = points.rename(columns={"value": "neg_log_rbp"}).assign(cross_entropy=9 * points["size"] ** -0.08)
     counts = cross_entropy.entropy_counts(cross_entropy.entropy_curves(pairs))

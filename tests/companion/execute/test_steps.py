@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from companion.execute import steps as steps_module
-from companion.execute.steps import table
+from companion.execute.steps import read_table
 from companion.project import ROOT, Project
 from companion.render.build import run_step
 from rbp import provenance
@@ -67,14 +67,14 @@ def project(tmp_path, monkeypatch):
 def test_a_table_is_computed_outside_the_build_and_read_inside(project, monkeypatch):
     expected = pd.DataFrame({"x": [2, 10], "word": ["ñ", "ñ"]})
     with provenance.recording() as read:
-        pd.testing.assert_frame_equal(table("double", project), expected, check_dtype=False)
+        pd.testing.assert_frame_equal(read_table("double", project), expected, check_dtype=False)
     assert (read.files, read.steps) == (set(), {"double"})
     assert not project.steps.exists()
     assert run_step(project, "double")
     pd.testing.assert_frame_equal(pd.read_parquet(project.steps / "double.parquet"), expected, check_dtype=False)
     (project.root / "made.txt").unlink()
     monkeypatch.setenv(steps_module.TABLES, str(project.steps))
-    pd.testing.assert_frame_equal(table("double", project), expected, check_dtype=False)
+    pd.testing.assert_frame_equal(read_table("double", project), expected, check_dtype=False)
     assert not (project.root / "made.txt").exists(), "it is not made again"
 
 
@@ -83,6 +83,6 @@ def test_a_step_declares_what_it_reads(project, monkeypatch):
     with provenance.recording() as read:
         provenance.note(ROOT / "data" / "of-the-chapter.csv")
         with pytest.raises(ChapterError, match=r"what it does not declare: data/c\.csv \(careless"):
-            table("careless", project)
+            read_table("careless", project)
     assert read.files == {ROOT / "data" / "of-the-chapter.csv"}, "what a step reads is not noted as the chapter's"
     assert not (project.steps / "careless.parquet").exists()

@@ -3,13 +3,13 @@
 from commands import here, refused
 
 from companion.execute import results
-from companion.execute.where import uses
+from companion.execute.where import find_uses
 from companion.project import Project
 
 
 def test_the_uses_of_a_value_of_the_book_are_found():
     project = Project()
-    found = uses(project, "data", "table1.agree", results.read_book(project.expected))
+    found = find_uses(project, "data", "table1.agree", results.read_book(project.expected))
     for use in found:
         file, number = use.place.split(":")
         assert "table1.agree" in (project.root / file).read_text().splitlines()[int(number) - 1], file

@@ -19,9 +19,9 @@ from rbp.measurements import open_source
 #: stands in for the execution of a chapter: prints, waits as long as its parameter says, writes a page
 SCRIPT = """
 import json, pathlib, sys, time
-from companion.live.runs import bound
+from companion.live.runs import limit_process
 limit, server, folder = float(sys.argv[1]), int(sys.argv[2]), pathlib.Path(sys.argv[3])
-bound(limit, server)
+limit_process(limit, server)
 asked = json.loads((folder / "run.json").read_text())
 value, name = asked["parameters"].get("value", 1), asked["chapter"]
 print("cell 1 of 2", flush=True)

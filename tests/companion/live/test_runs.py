@@ -95,7 +95,7 @@ STUBBORN = """
 import sys, time
 from companion.live import runs
 runs.GRACE = 0.2
-runs.bound(0.2, int(sys.argv[2]))
+runs.limit_process(0.2, int(sys.argv[2]))
 while True:
     try:
         time.sleep(300)

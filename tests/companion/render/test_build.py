@@ -36,7 +36,7 @@ See {value}`01_a::v:.1f`, [this](../book/more.md), {numref}`01_a::two`, {eq}`squ
 """
 READ = """
 from companion.execute import steps
-value = int(steps.table("double")["x"].sum())
+value = int(steps.read_table("double")["x"].sum())
 if False:
     import small.other
 """

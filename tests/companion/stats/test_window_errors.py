@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from simulated import chain
 
-from companion.stats.window_errors import filled, share_error
+from companion.stats.window_errors import fill_gaps, share_error
 from rbp.measurements.windows import window_counts
 
 
 def test_filling_in_is_exact_for_independent_tokens():
     n = [1, 2, 5, 10]
-    curve = filled(n, [round(1e12 * 0.5**m) for m in n], longest=20)
+    curve = fill_gaps(n, [round(1e12 * 0.5**m) for m in n], longest=20)
     assert curve == pytest.approx(1e12 * 0.5 ** np.arange(1, 21), rel=1e-6)
-    assert filled([1, 3], [8, 0], longest=4) == pytest.approx([8, 4, 0, 0])
-    assert filled([1], [5], longest=3) == pytest.approx([5, 5, 5])  # nothing tells how it goes on
+    assert fill_gaps([1, 3], [8, 0], longest=4) == pytest.approx([8, 4, 0, 0])
+    assert fill_gaps([1], [5], longest=3) == pytest.approx([5, 5, 5])  # nothing tells how it goes on
 
 
 @pytest.mark.parametrize(("hit", "stay"), [(0.5, 0.5), (0.6, 0.85), (0.97, 0.98)])

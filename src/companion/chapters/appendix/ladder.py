@@ -410,7 +410,7 @@ def rank_statistics(ranks: pd.DataFrame, points: pd.DataFrame, k: int = 10) -> d
     """Summarise `compare_ranks` for the trial of half the rate at the largest size and budget that has one.
 
     At k: by how much y falls, and the exponent in S from the size before it in the grid, by the grid's run and by the
-    trial. points: `families.points`.
+    trial. points: `families.tabulate_points`.
     """
     last = ranks[(ranks["k"] == k) & (ranks["what"] == "0.5 × the rate")].iloc[-1]
     grid = of_measure(points, k).query("training_tokens == @last.budget")
