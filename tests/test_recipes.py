@@ -91,54 +91,33 @@ def test_the_quantized_files_of_a_model_are_written_and_compared(tmp_path, monke
     assert (tmp_path / "runs/q4_0.html").is_file()
 
 
-(CONVERTED,) = re.findall(
-    r"^## Ranks from an engine.*?```python\n(import json\n.*?)```", PAGE, re.MULTILINE | re.DOTALL
-)
-
-
-def engine_outputs(model, tokenizer, texts, more):
-    """What vLLM gives for prompts: at each place the token's rank among all logits, and `more` likelier ones."""
+def engine_outputs(model, tokenizer, texts):
+    """What vLLM gives for prompts: at each place the token's rank among all logits, and three likelier ones."""
     for text in texts:
         ids = tokenizer(text)["input_ids"]
         with torch.inference_mode():
             scores = model(torch.tensor([ids])).logits[0].float().log_softmax(1)
         places = [None]
         for row, token in zip(scores, ids[1:], strict=False):
-            chosen = [token, *row.topk(more).indices.tolist()]
+            chosen = [token, *row.topk(3).indices.tolist()]
             places.append({str(i): {"logprob": float(row[i]), "rank": int((row >= row[i]).sum())} for i in chosen})
         yield {"prompt_token_ids": ids, "prompt_logprobs": places}
 
 
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory):
-    """Outputs with the prompts' tokens alone, with three others at each place, and the ranks of an extraction."""
-    folder = tmp_path_factory.mktemp("vllm")
-    prompts = [text for text in texts(5, seed=4) if len(text) > 20]
-    model, corpus = save_model(folder / "model", "neox"), write_texts(folder / "held.jsonl", prompts)
-    (own,) = extract([str(model)], [str(corpus)], protocol("windows", length=256), folder / "own")
-    plain, more = (list(engine_outputs(random_model("neox"), make_tokenizer(), prompts, n)) for n in (0, 3))
-    return plain, more, open_store(own).ranks()
-
-
-@pytest.fixture
-def converted(tmp_path, monkeypatch):
-    """converted(lines): the ranks that the recipe's program and `rbp ranks import` make of an engine's lines."""
+def test_an_engine_s_lines_become_the_ranks_of_an_extraction(tmp_path, monkeypatch):
+    """By the recipe's program and `rbp ranks import`."""
     monkeypatch.chdir(tmp_path)
-
-    def convert(lines):
-        Path("outputs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-        exec(CONVERTED.replace("NOISE = 0.5", "NOISE = 0.01"), {})  # noqa: S102  # our own, for float32
-        labels = ImportLabels("m", "held", "tiny", 1000, VOCAB, "float32", "paper")
-        return open_store(import_ranks("ranks.csv", labels, tmp_path / "out")).ranks()
-
-    return convert
-
-
-@pytest.mark.parametrize("form", ["more", "answers"])
-def test_an_engine_s_lines_become_the_ranks_of_an_extraction(engine, converted, form):
-    plain, more, own = engine
-    bare = [{"prompt_logprobs": line["prompt_logprobs"]} for line in plain]
-    found = converted(more if form == "more" else [{"choices": bare[:2]}, *({"choices": [line]} for line in bare[2:])])
+    prompts = [text for text in texts(5, seed=4) if len(text) > 20]
+    model, corpus = save_model(tmp_path / "model", "neox"), write_texts(tmp_path / "held.jsonl", prompts)
+    (own,) = extract([str(model)], [str(corpus)], protocol("windows", length=256), tmp_path / "own")
+    lines = engine_outputs(random_model("neox"), make_tokenizer(), prompts)
+    Path("outputs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (program,) = re.findall(
+        r"^## Ranks from an engine.*?```python\n(import json\n.*?)```", PAGE, re.MULTILINE | re.DOTALL
+    )
+    exec(program.replace("NOISE = 0.5", "NOISE = 0.01"), {})  # noqa: S102  # our own, for float32
+    labels = ImportLabels("m", "held", "tiny", 1000, VOCAB, "float32", "paper")
+    found, own = (open_store(folder).ranks() for folder in (import_ranks("ranks.csv", labels, tmp_path / "out"), own))
     assert found[["document", "position", "token"]].equals(own[["document", "position", "token"]])
     assert (found.greater + found.equal).equals(own.greater + own.equal)
     np.testing.assert_allclose(found.nll, own.nll, atol=1e-5)
