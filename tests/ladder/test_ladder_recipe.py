@@ -31,12 +31,6 @@ def test_the_rate_of_a_family_rises_holds_and_falls_straight_to_0_at_each_budget
         left = (course.steps - steps) / round(0.2 * course.steps)
         np.testing.assert_allclose([course.rate(int(s)) for s in steps], highest * np.minimum(risen, left), rtol=1e-12)
         assert 0 <= budget - course.steps * tokens < tokens
-        first = ladders.branch(base, budget)
-        assert first / course.steps == pytest.approx(0.8, abs=2e-3)
-        trunk = ladders.course(base, ladders.family("neox"), "10k", 0, None)
-        assert [trunk.rate(s) for s in range(first)] == [course.rate(s) for s in range(first)]
-        assert trunk.rate(first) == course.rate(first) > course.rate(first + 1)
-    assert trunk.steps == first
 
 
 @pytest.mark.parametrize(

@@ -98,19 +98,6 @@ def test_a_token_counts_once_where_all_before_it_is_an_earlier_documents_too():
     assert units.once.tolist() == expected
 
 
-def test_what_repeats_moves_the_interval_and_not_the_estimate():
-    """Eleven documents with one opening, which alone has events: by hand, of ten tokens in all that count."""
-    table = text([[7, token] for token in range(10, 21)], first=1.0)
-    hit = table["token"].to_numpy() == 7
-    units = independent_units(table)
-    found = units.interval(mean, np.column_stack([hit, np.ones(22)]))
-    assert found.estimate == 0.5
-    without = np.array([0, *[1 / 11] * 10])  # without the first, which has the one hit that counts; without another
-    error = np.sqrt(10 * without.var())
-    df = 12**2 / (4 + 10) - 1
-    assert found.high - 0.5 == pytest.approx(error * stats.t.ppf(0.975, df), rel=1e-12)
-
-
 def test_one_long_text_is_cut_into_blocks_of_like_length():
     lengths = (10 * BLOCK + 700, 30, 20)
     rng = np.random.default_rng(4)

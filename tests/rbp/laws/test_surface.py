@@ -99,15 +99,6 @@ def test_a_law_needs_more_points_than_parameters():
         fit_surface(table, ADDITIVE)
 
 
-@pytest.mark.parametrize(("floor", "bare"), [(ADDITIVE, SUM), (OFFSET, POWER)])
-def test_a_floor_below_nothing_is_none(floor, bare):
-    table = runs(bare)
-    table["value"] -= 0.02 * table["value"].min()  # as if E lay below 0
-    raised, plain = (fit_surface(table, form) for form in (floor, bare))
-    assert raised.offset == 0
-    assert (raised.alpha, raised.beta, raised.deviance) == pytest.approx((plain.alpha, plain.beta, plain.deviance))
-
-
 @pytest.mark.parametrize(("form", "seed"), [(SUM, 0), (KAPLAN, 1)])
 def test_the_fit_is_the_lowest_minimum(form, seed):
     """Values that no form made, on a small grid with much noise, against a search that starts everywhere."""

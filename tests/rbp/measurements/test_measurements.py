@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from rbp.errors import DataError, ParameterError
-from rbp.measurements import COLUMNS, KEYS, open_source, select
+from rbp.measurements import open_source
 
 OWN = pd.DataFrame(
     {
@@ -20,11 +20,6 @@ OWN = pd.DataFrame(
 )
 
 
-@pytest.fixture(scope="module")
-def all_published():
-    return open_source("published")
-
-
 @pytest.fixture
 def write(tmp_path):
     def write(table, name="own.csv"):
@@ -33,17 +28,6 @@ def write(tmp_path):
         return path
 
     return write
-
-
-def test_published_table(all_published):
-    table = all_published.table
-    assert tuple(table.columns) == COLUMNS
-    assert not table.duplicated(list(KEYS)).any()
-    # 946 points of rbp.csv; k = 1000 and 10 000 of GPT-2; k = 5, 500, 2500, 10 000 of Pythia, where k = 5 of
-    # four models stands in figure 9 already; cross-entropy of 10 Pythia and 4 GPT-2 models
-    assert len(table) == 946 + 2 * 4 + (4 * 10 - 4) + 14
-    row = select(table, dataset="wikipedia", family="GPT-2", k=1).iloc[0]  # exact counts come first
-    assert (row["tokens"], row["hits"], row["value"]) == (317414, 132065, -np.log(132065 / 317414))
 
 
 @pytest.mark.parametrize("name", ["own.csv", "own.parquet"])
@@ -84,22 +68,12 @@ def test_unreadable_files(tmp_path):
         open_source(tmp_path / "table.xlsx")
 
 
-def test_several_sources(write, all_published):
+def test_several_sources(write):
     path = write(OWN)
     both = open_source(["published", path])
     assert open_source(f"published, {path}").name == both.name == f"published, {path}"
-    assert len(both.table) == len(all_published.table) + len(OWN)
+    assert len(both.table) == len(open_source("published").table) + len(OWN)
     assert [part.is_only("published") for part in (both, *both.parts)] == [False, True, False]
     other = write(OWN.iloc[:1], "other.csv")
     with pytest.raises(DataError, match=r"−ln RBP_1 of a on mine is in two sources.*own\.csv and .*other\.csv"):
         _ = open_source([path, other]).table
-
-
-def test_the_model_of_unknown_tokens_is_named(tmp_path):
-    known = {"dataset": "t", "family": "F", "size": 1, "metric": "neg_log_rbp", "k": 1, "value": 1.0}
-    points = pd.DataFrame([known | {"model": "a", "tokens": 100}, known | {"model": "b", "tokens": None}])
-    points.to_csv(tmp_path / "own.csv", index=False)
-    source = open_source(tmp_path / "own.csv")
-    assert source.counting_variance(source.table.head(1)) == pytest.approx([(np.e - 1) / 100])
-    with pytest.raises(DataError, match="how many tokens b was measured on"):
-        source.counting_variance(source.table)

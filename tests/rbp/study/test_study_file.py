@@ -6,8 +6,7 @@ import pytest
 from commands import here, refused
 from tiny import save_model, texts, write_texts
 
-from companion.project import LADDER, ROOT
-from rbp.registry import known_models
+from companion.project import LADDER
 from rbp.study.config import Study, read_study
 
 MODEL = LADDER / "families" / "neox" / "neox-10k-at-8m"
@@ -17,15 +16,6 @@ def read(folder: Path, text: str) -> Study:
     path = folder / "s.toml"
     path.write_text(text)
     return read_study(path, folder / "runs")
-
-
-def test_the_papers_study_is_all_models_on_all_datasets(tmp_path):
-    paper = read_study(ROOT / "studies" / "paper.toml", tmp_path)
-    assert {cell.model for cell in paper.cells.values()} == set(known_models())
-    assert len(paper.cells) == 24 * 6
-    (protocol,) = {repr(cell.protocol): cell.protocol for cell in paper.cells.values()}.values()
-    assert (protocol.name, protocol.documents, protocol.seed) == ("authors", 1000, 42)
-    assert paper.out == tmp_path / "studies" / "paper"
 
 
 @pytest.mark.parametrize(
