@@ -2,8 +2,6 @@
 
 import copy
 import doctest
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -25,14 +23,6 @@ TEXTS = texts(5)
 @pytest.fixture
 def model():
     return random_model("gpt2")
-
-
-def test_six_names_and_nothing_heavy_is_imported(tmp_path):
-    code = (
-        "import sys, rbp; print(*dir(rbp)); print({'torch', 'pandas', 'transformers', 'matplotlib'} & {*sys.modules})"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
-    assert (done.stdout, done.stderr) == ("compare law linear_rank open_source plot rank\nset()\n", "")
 
 
 @pytest.mark.parametrize("name", rbp.__all__)

@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from rbp.choices import Settings
 from rbp.errors import DataError
 from rbp.extract.extraction import extract
-from rbp.store import FORMAT, SCHEMA, Store, open_store, sealed
+from rbp.store import Store, open_store, sealed
 from rbp.texts.protocol import protocol
 
 PAGE = (Path(__file__).parents[2] / "docs" / "store.md").read_text(encoding="utf-8")
@@ -52,15 +52,6 @@ def test_the_reader_of_the_page_needs_pyarrow_alone_and_believes_nothing_that_wa
     altered = make_store(tmp_path / "store", [0, 1, 2, 3], [4])
     altered.parts[0].write_bytes(b"x")
     assert "ValueError" in read_alone(altered.folder).stderr
-
-
-def test_the_page_says_what_is_written(measured):
-    manifest = open_store(measured[1]).manifest
-    assert f"version {FORMAT} " in PAGE
-    columns = re.findall(r"^\| `(\w+)` \| (int32|float32)", PAGE, re.MULTILINE)
-    assert columns == [(field.name, {"float": "float32"}.get(str(field.type), str(field.type))) for field in SCHEMA]
-    for name in (*manifest, *manifest["key"]):
-        assert f"`{name}`" in PAGE
 
 
 def test_the_token_of_rank_1_is_stored(measured):

@@ -8,7 +8,7 @@ import tiny
 import torch
 from datasets import Dataset
 from torch.nn.functional import cross_entropy
-from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, TrainingArguments
+from transformers import Trainer, TrainerCallback, TrainingArguments
 
 from rbp import trainer as integration
 from rbp.extract.extraction import extract
@@ -53,18 +53,15 @@ def test_the_example_runs():
 HELD_OUT = tiny.texts(6, seed=1)
 
 
-def train(model, folder, callbacks, *, evaluated=False, **options):
+def train(model, folder, callback, **options):
     """A Trainer after `options["max_steps"]` steps on tiny texts, and its log of ranks by step."""
     tokenizer = tiny.make_tokenizer(pad_token="<|end|>")  # noqa: S106
     ids = [tokenizer(text)["input_ids"][:32] for text in tiny.texts(60, seed=3) if len(text) > 200]
     data = Dataset.from_dict({"input_ids": ids, "labels": ids})
     options |= {"per_device_train_batch_size": 1, "report_to": "none", "use_cpu": True, "disable_tqdm": True}
     arguments = TrainingArguments(str(folder / "out"), **options)
-    callbacks = [Copies(folder / "saved", tokenizer), *callbacks]
-    trainer = Trainer(
-        model, arguments, train_dataset=data, eval_dataset=data if evaluated else None, processing_class=tokenizer,
-        callbacks=callbacks,
-    )  # fmt: skip
+    callbacks = [Copies(folder / "saved", tokenizer), callback]
+    trainer = Trainer(model, arguments, train_dataset=data, processing_class=tokenizer, callbacks=callbacks)
     trainer.train()
     return trainer, {entry["step"]: entry for entry in trainer.state.log_history if "eval_rbp_1" in entry}
 
@@ -82,7 +79,7 @@ def test_a_trainer_logs_what_extraction_finds(tmp_path):
     how = {"max_steps": 5, "learning_rate": 0.01, "activation_checkpointing": True, "bf16": True}
     how |= {"logging_steps": 1000, "save_strategy": "no"}
     callback = RankCallback(HELD_OUT, ks=[1, 10], every=2, bos="always")
-    trainer, logs = train(tiny.random_model("neox"), tmp_path, [callback], **how)
+    trainer, logs = train(tiny.random_model("neox"), tmp_path, callback, **how)
     assert [*logs] == [2, 4, 5]
     assert trainer.model.training
     for step in (2, 5):
@@ -91,20 +88,3 @@ def test_a_trainer_logs_what_extraction_finds(tmp_path):
             share = float((ranks.greater + ranks.equal <= k).mean())
             assert logs[step][f"eval_rbp_{k}"] == pytest.approx(share, abs=1e-9)
         assert logs[step]["eval_cross_entropy"] == pytest.approx(float(ranks.nll.astype(np.float64).mean()), abs=1e-6)
-
-
-@pytest.mark.long
-def test_the_best_checkpoint_is_chosen_by_ranks(tmp_path):
-    """And training stops early by them: at too high a rate they get worse, and the first checkpoint is taken back."""
-    how = {"metric_for_best_model": "rbp_10", "greater_is_better": True, "load_best_model_at_end": True}
-    how |= {"eval_strategy": "steps", "eval_steps": 2, "save_strategy": "steps", "save_steps": 2}
-    callbacks = [EarlyStoppingCallback(early_stopping_patience=1), RankCallback(HELD_OUT, ks=[1, 10], every=100)]
-    trainer, logs = train(
-        tiny.random_model("llama"), tmp_path, callbacks, evaluated=True, max_steps=12, learning_rate=1.0, **how
-    )
-    logged = {step: entry["eval_rbp_10"] for step, entry in logs.items()}
-    best = max(logged, key=lambda step: (logged[step], -step))
-    assert trainer.state.best_metric == logged[best]
-    assert trainer.state.global_step == max(logged) < 12
-    ranks = extracted(tmp_path / "saved" / str(best), tmp_path)
-    assert float((ranks.greater + ranks.equal <= 10).mean()) == pytest.approx(logged[best], abs=1e-9)

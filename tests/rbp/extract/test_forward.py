@@ -111,21 +111,6 @@ def test_out_of_memory_halves_the_batch_and_lets_go_of_what_it_held(make, monkey
         ranker.rank(rows)
 
 
-def test_nan_names_document_and_position(make, monkeypatch):
-    ranker, rows = make("gpt2", batch=1)
-    own, bad = Ranker._hidden, rows[4]
-
-    def with_nan(self, some):
-        hidden = own(self, some)
-        if some[0] is bad:
-            hidden[2, 7] = float("nan")
-        return hidden
-
-    monkeypatch.setattr(Ranker, "_hidden", with_nan)
-    with pytest.raises(DataError, match=f"NaN .document {bad.document}, position {bad.start + bad.scored[2]}"):
-        ranker.rank(rows)
-
-
 def test_a_look_at_the_length_that_no_configuration_says_is_found_out(saved, caplog):
     """Rows are padded, as on a GPU, where the model does not see it: else ranks are those of each row alone."""
     language = load(saved("gpt2"))

@@ -3,7 +3,6 @@
 In one file, since each process that runs some of it compiles the pass over a tile.
 """
 
-import dataclasses
 import pickle
 from functools import partial
 
@@ -13,12 +12,12 @@ import torch
 from drawn_cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
-from ranking_cases import BACKENDS, DTYPES, INTERPRETED, Case, gaussian, has_compiler, ranks, ulp, uneven
+from ranking_cases import BACKENDS, DTYPES, INTERPRETED, gaussian, has_compiler, ranks, ulp, uneven
 
 from rbp.errors import ParameterError, RankError
 from rbp.kernel import blocked, equal_rows, linear_rank
 from rbp.kernel import reduction as reduction_module
-from rbp.kernel.problem import TokenRanks, ieee
+from rbp.kernel.problem import ieee
 from rbp.kernel.reduction import PACK, agrees, reduce_eagerly, reduction
 
 if INTERPRETED:
@@ -105,26 +104,6 @@ def test_launches_of_triton_change_no_count(monkeypatch):
     assert torch.equal(one.equal, other.equal)
     assert torch.equal(one.top, other.top)
     assert ((one.nll - other.nll).abs().double() <= 4 * ulp(one.nll)).all()
-
-
-def same(one, other):
-    return all(torch.equal(getattr(one, f), getattr(other, f)) for f in ("greater", "equal", "nll", "top"))
-
-
-def test_row_blocks_threads_order_and_company_of_rows_change_nothing(monkeypatch):
-    case, generator = gaussian(300, 2503, 96, 11), torch.Generator().manual_seed(1)
-    case.options = {"bias": torch.randn(2503, generator=generator), "softcap": 20.0}
-    before, count = ranks(case), torch.get_num_threads()
-    torch.set_num_threads(3)
-    try:
-        assert same(before, ranks(case))
-    finally:
-        torch.set_num_threads(count)
-    some = torch.randperm(300, generator=generator)[:77]
-    part = ranks(Case(case.hidden[some], case.weight, case.target[some], case.options))
-    assert same(part, TokenRanks(*(column[some] for column in dataclasses.astuple(before))))
-    monkeypatch.setattr(blocked.tally, "__defaults__", (48, *blocked.tally.__defaults__[1:]))
-    assert same(before, ranks(case))
 
 
 @given(

@@ -96,27 +96,23 @@ def test_only_the_file_is_read(llama_folder, file, tmp_path):
     assert find_model(str(tmp_path / "both")).gguf is None
 
 
-@pytest.mark.parametrize(
-    ("keep", "where"),
-    [(0, "empty"), (100, "what follows [a-zA-Z_.]+"), (-5000, "values of its tensors")],
-)
-def test_a_file_that_is_cut_short(file, tmp_path, keep, where):
-    short = tmp_path / "a.gguf"
-    short.write_bytes(file.read_bytes()[:keep])
-    with pytest.raises(DataError, match=f"cannot read the GGUF file.*{where}"):
-        find_model(str(short))
-
-
 KEY = struct.pack("<Q", len("general.x")) + b"general.x"
 
 
 @pytest.mark.parametrize(
-    ("tensors", "content"),
-    [(0, KEY + struct.pack("<IIQ", 9, 0, 2**40)), (2**60, KEY + struct.pack("<IB", 0, 1))],
-    ids=["an array of 2^40 bytes", "2^60 tensors"],
+    ("change", "where"),
+    [
+        (lambda data: b"", "empty"),
+        (lambda data: data[:100], "what follows [a-zA-Z_.]+"),
+        (lambda data: data[:-5000], "values of its tensors"),
+        # numbers of tensors and fields; a key, its type's number, its value: more than there is
+        (lambda data: b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + KEY + struct.pack("<IIQ", 9, 0, 2**40), "kv_count"),
+        (lambda data: b"GGUF" + struct.pack("<IQQ", 3, 2**60, 1) + KEY + struct.pack("<IB", 0, 1), "general.x"),
+    ],
+    ids=["empty", "fields", "tensors", "an array of 2^40 bytes", "2^60 tensors"],
 )
-def test_a_file_that_says_more_than_it_holds_ends_at_once(tensors, content, tmp_path):
-    """In the format's own bytes: numbers of tensors and fields; a key, its type's number, its value."""
-    (tmp_path / "a.gguf").write_bytes(b"GGUF" + struct.pack("<IQQ", 3, tensors, 1) + content)
-    with pytest.raises(DataError, match=r"cut short: it ends in what follows (GGUF\.kv_count|general\.x)"):
-        find_model(str(tmp_path / "a.gguf"))
+def test_a_file_that_is_cut_short_or_says_more_than_it_holds(file, tmp_path, change, where):
+    short = tmp_path / "a.gguf"
+    short.write_bytes(change(file.read_bytes()))
+    with pytest.raises(DataError, match=f"cannot read the GGUF file.*{where}"):
+        find_model(str(short))
