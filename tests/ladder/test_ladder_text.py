@@ -5,9 +5,7 @@ import pytest
 from made_ladder import tale, write_ladder
 
 from ladder.recipe import read_recipe
-from ladder.text import WORD, gather_texts, make_rows, make_tokenizer, prepare, streams
-from ladder.workspace import Workspace
-from rbp.errors import DataError
+from ladder.text import WORD, gather_texts, make_rows, make_tokenizer, streams
 
 
 @pytest.fixture
@@ -55,21 +53,3 @@ def test_every_row_is_text_every_token_is_predicted_once_and_the_sources_have_eq
                 predicted[name] |= mine
         assert found == 1
     assert {len(places) for places in predicted.values()} == {120 * 32}
-
-
-def test_text_is_made_once_for_a_recipe_and_not_kept_where_it_will_not_do(ladder, tmp_path):
-    config, folder = ladder
-    place, other, recipe = Workspace(tmp_path / "out"), Workspace(tmp_path / "other"), config.read_text()
-    config.write_text(recipe.replace("held_out = 3", "held_out = 12"))
-    with pytest.raises(DataError, match="tales has 0 tokens"):
-        prepare(place, read_recipe(config), folder)
-    assert list(place.folder.iterdir()) == []
-    config.write_text(recipe)
-    prepare(place, read_recipe(config), folder)
-    before = (place / "rows.npy").read_bytes()
-    prepare(place, read_recipe(config), tmp_path / "no texts are needed now")
-    prepare(other, read_recipe(config), folder)
-    assert (place / "rows.npy").read_bytes() == (other / "rows.npy").read_bytes() == before
-    config.write_text(recipe.replace("held_out = 3", "held_out = 4"))
-    prepare(place, read_recipe(config), folder)
-    assert (place / "rows.npy").read_bytes() != before

@@ -5,14 +5,12 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from ladder import shipped
 from ladder.shipping import RESOLUTION, read_token_counts, ship
 from rbp.errors import DataError
 from rbp.measurements import sources
-from rbp.metric import rank
 from rbp.store import open_store, store_folders
 
 LAST = "at-0.00256m"
@@ -36,21 +34,6 @@ def test_the_models_kept_are_those_of_seed_0_at_the_largest_budget(workshop, fam
         shipped_ranks, other, beside = store.ranks(), before.ranks(), ["nll", "top"]
         np.testing.assert_array_equal(shipped_ranks.drop(columns=beside), other.drop(columns=beside))
         np.testing.assert_allclose(shipped_ranks["nll"], other["nll"], atol=0.51 / RESOLUTION)
-
-
-def test_counts_are_those_of_each_token(workshop):
-    folder, rule = workshop[1], "expected"
-    found = {counts.dataset: counts for counts in shipped.counted([1, 3, 100], rule=rule, folder=folder)}
-    assert sorted(found) == ["questions", "tales"]
-    for path in store_folders([folder / "families-ranks" / name for name in KEPT]):
-        store = open_store(path)
-        ranks, counts = store.ranks(), found[store.dataset]
-        m = counts.names.index(store.model)
-        own, documents = np.asarray(rank(ranks["greater"], ranks["equal"], rule)), ranks["document"]
-        assert documents.groupby(documents).size().tolist() == counts.tokens.tolist()
-        for i, k in enumerate(counts.thresholds):
-            assert counts.hits[:, m, i].tolist() == pd.Series(own <= k).groupby(documents).sum().tolist()
-        np.testing.assert_allclose(counts.nll[:, m], ranks["nll"].astype(float).groupby(documents).sum(), rtol=1e-6)
 
 
 def test_shipping_again_changes_nothing_and_families_of_another_text_are_refused(workshop, tmp_path):

@@ -118,6 +118,7 @@ def test_a_model_against_itself_has_lost_nothing_whatever_is_harmless(stores, tm
     assert np.isnan(same.table["low"][0])  # of the cross-entropy: what is equal everywhere is not surely so elsewhere
     assert (same.table["low"][1:] < 0).all()
     assert same.answer.startswith("The same: perplexity +0.0%; ")
+    assert "every token is predicted alike" in same.verdict[0]
     assert rbp.compare(stores[1].folder, stores[0].folder).answer.startswith("Better: perplexity -")
     other = toy(tmp_path / "other", 1, tokenizer="u", dtype="bfloat16", about={"logits": "float32"})
     assert "1 in bfloat16 (B) against 0 in float32 (A)" in str(rbp.compare(stores[0].folder, other.folder))

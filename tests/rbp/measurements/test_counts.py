@@ -1,7 +1,5 @@
 """Hits: of any ranks, against a count one by one; kept as a table; some models, budgets and documents of them."""
 
-import io
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +11,7 @@ from toy_stores import make_store, write_store
 from rbp.errors import DataError
 from rbp.laws.resampling import interval
 from rbp.measurements import open_source
-from rbp.measurements.counts import Counts, count_hits, from_table, of_stores, store_table, to_table
+from rbp.measurements.counts import count_hits, from_table, of_stores, store_table, to_table
 from rbp.measurements.ranked import Ranked
 
 
@@ -80,29 +78,3 @@ def test_a_repeated_opening_counts_once_in_intervals_of_documents_of_their_lengt
         half = stats.t.ppf(0.975, lengths.sum() ** 2 / (lengths**2).sum() - 1) * np.sqrt(2 * y[1:].var())
         low, high = interval(left.at(4), left.df)[1:]
         assert [low[0], high[0]] == pytest.approx([y[0] - half, y[0] + half], rel=1e-12)
-
-
-def made(seed, documents, models, ks):
-    rng = np.random.default_rng(seed)
-    about = {"model": [f"m{i}" for i in range(models)], "family": "toy", "size": rng.integers(1, 9, models)}
-    return Counts(
-        dataset=f"text {documents}",
-        models=pd.DataFrame({**about, "rung": "1k", "seed": 0, "budget": 8}),
-        vocabulary=99,
-        thresholds=tuple(ks),
-        tokens=rng.integers(200, 300, documents),
-        hits=rng.integers(0, 100, (documents, models, len(ks))),
-        nll=rng.exponential(size=(documents, models)),
-    )
-
-
-def test_a_table_that_was_written_gives_the_counts_again():
-    """Several texts, also of one document, model and threshold."""
-    counts, written = [made(1, 3, 2, [1, 5, 2000]), made(2, 1, 1, [7])], io.BytesIO()
-    to_table(counts).to_parquet(written)
-    for one, again in zip(counts, from_table(pd.read_parquet(written)), strict=True):
-        assert (again.dataset, again.vocabulary, again.thresholds) == (one.dataset, 99, one.thresholds)
-        pd.testing.assert_frame_equal(again.models, one.models, check_dtype=False)
-        for name in ("tokens", "hits", "nll"):
-            np.testing.assert_array_equal(getattr(again, name), getattr(one, name))
-            assert getattr(again, name).dtype == getattr(one, name).dtype
