@@ -1,8 +1,7 @@
-"""The command `rbp`, in a process of its own and in this one, for the tests of all packages."""
+"""The command `rbp` in this process, for the tests of all packages."""
 
 import contextlib
 import io
-import os
 import re
 import subprocess
 import sys
@@ -11,18 +10,11 @@ from unittest import mock
 
 import pytest
 
-from companion.project import ROOT
 from rbp.cli import main
 
 
-def rbp(*arguments: str, cwd: Path | None = None, root: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "rbp.cli", *(["--root", str(root)] if root else []), *arguments]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
-
-
 def here(*arguments: str, cwd: Path | None = None, root: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """The same command in this process, which has imported all that it needs."""
+    """Run the command in this process, which has imported all that it needs."""
     command, out, err = ["rbp", *(["--root", str(root)] if root else []), *arguments], io.StringIO(), io.StringIO()
     with (
         contextlib.chdir(cwd or Path.cwd()),
