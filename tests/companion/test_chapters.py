@@ -25,30 +25,6 @@ def left(folder):
     return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
 
 
-def test_a_parameter_that_no_cell_reads_is_an_error(project):
-    def parameters(*cells):
-        return Chapter(write_chapter(project, "01_a", *cells, parameters="k: int = 1  # a", close=False)).parameters
-
-    for cells in ((), ("k = 3", "other.k"), ("%%md k",)):
-        with pytest.raises(ChapterError, match=r"no cell reads the parameter k: .*\(01_a\)\nUse it"):
-            parameters(*cells)
-    for cell in ("f'{k:.2f}'", "%time f(k)"):
-        assert [each.name for each in parameters("value = 1", cell)] == ["k"]
-
-
-def test_what_is_no_notebook_or_no_declaration_is_refused(project):
-    path = write_chapter(project, "01_a")
-    notebook = json.loads(path.read_text())
-    for wrong in ([], {"cells": []}, notebook | {"cells": [{"cell_type": "code"}]}):
-        path.write_text(json.dumps(wrong))
-        with pytest.raises(ChapterError, match="this is not a notebook"):
-            _ = Chapter(path).notebook
-    notebook["metadata"]["rbp"] = {"reads": ["data"], "steps": "one"}
-    path.write_text(json.dumps(notebook))
-    with pytest.raises(ChapterError, match=r"rbp\.steps: Input should be a valid list \(01_a\)"):
-        _ = Chapter(path).declaration
-
-
 @pytest.mark.long
 def test_execution_is_whole_reproducible_and_leaves_the_caller_alone(project, capfd):
     cell = """

@@ -26,6 +26,10 @@ def test_it_is_what_resampling_documents_gives():
     means = sums[rng.integers(0, 400, (4000, 400))].sum(axis=1) / values.size
     single = values.var() / values.size
     assert design_effect(values, document) == pytest.approx(means.var() / single, rel=0.08)
+    piece = np.arange(values.size) // 10  # clusters inside documents
+    sums = cluster_sums(values, piece, document)
+    assert len(sums) == 400
+    assert np.exp(log_design_effect(sums.sum(axis=0))) == pytest.approx(design_effect(values, piece), rel=1e-12)
     # two documents, whose sums lie 1 from the mean: 2·(1 + 1)/(2 − 1) = 4; of 4 independent tokens 4·¼ = 1
     assert design_effect([1, 1, 0, 0], [0, 0, 1, 1]) == pytest.approx(4)
 
