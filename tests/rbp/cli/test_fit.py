@@ -48,12 +48,3 @@ def test_a_forecast_says_what_it_supposes(file, size, floor, slip, caplog):
     done = here("fit", str(file), "--dataset", "web", "--family", "F", "--k", "5", "--at", str(size))
     assert ("if there is no floor" in done.stdout) == floor
     assert ("in thousands, millions or billions?" in caplog.text) == slip
-
-
-def test_a_page_of_losses_alone_has_their_law(file, tmp_path, caplog):
-    losses = tmp_path / "losses.csv"
-    pd.read_csv(file).query("dataset == 'web'").drop(columns="acc@5").to_csv(losses, index=False)
-    done = here("law", str(losses), "-k", "1,10", "--out", str(tmp_path / "law.html"))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("cross-entropy = ")
-    assert caplog.text.count("there is no RBP_k at k = 1, 10 on web") == 1

@@ -34,7 +34,6 @@ def test_a_wide_table_is_read(tmp_path, header, sizes):
     assert entropy["model"].tolist() == list("abcdef")
     assert shares["value"].tolist() == pytest.approx([-math.log(share) for share in ACCURACIES])
     assert (shares["k"] == 1).all()
-    assert (table["dataset"] == "runs").all()
 
 
 @pytest.mark.parametrize(("column", "k"), [("top10_accuracy", 10), ("eval/rbp_100", 100)])
