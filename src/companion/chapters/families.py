@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from companion.execute.steps import step
-from ladder.recipe import LADDERS, Ladders, read_ladders
+from ladder.recipe import LADDERS, read_ladders
 from ladder.shipped import ABLATION, FIRST, counted, models
 from rbp import provenance
 from rbp.arrays import Integers, Reals
@@ -38,21 +38,10 @@ def rung_of(model: str, family: str) -> str:
 
 def what_differs(models: Iterable[str]) -> list[str]:
     """Name what the recipe changes in each model trained again, against its first training: "weights" or "order"."""
-    repeats = _recipe().repeats
-    seeds = [int(model.rpartition("-seed")[2]) for model in models]
-    return ["weights" if repeats[seed].weights else "order" for seed in seeds]
-
-
-def read_plan() -> tuple[dict[str, tuple[str, ...]], tuple[int, ...]]:
-    """List the rungs of each family, by size, and the budgets, as the recipe has them; not all need be trained."""
-    ladders = _recipe()
-    return {family.name: family.rungs for family in ladders.families}, tuple(ladders.training.budgets)
-
-
-def _recipe() -> Ladders:
     ladders, _ = read_ladders()
     provenance.note(LADDERS, LADDERS.parent / ladders.text)
-    return ladders
+    seeds = [int(model.rpartition("-seed")[2]) for model in models]
+    return ["weights" if ladders.repeats[seed].weights else "order" for seed in seeds]
 
 
 def tabulate_points(texts: Sequence[Counts], ks: Sequence[int], family: str = TRANSFORMER) -> pd.DataFrame:
