@@ -2,7 +2,6 @@
 
 import csv
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -26,12 +25,11 @@ def known_models() -> dict[str, dict[str, str]]:
 
 
 class _Published(Part):
-    """The published files, in the project or in a folder."""
+    """The published files."""
 
     def table(self) -> pd.DataFrame:
         """Return the points of all figures. Raises DataError where they disagree."""
-        folder = self.folders[0]
-        every = all_readings(folder)
+        every = all_readings()
         pairs = compare_readings(every)
         if not pairs["ok"].all():
             bad = pairs[~pairs["ok"]].iloc[0]
@@ -39,14 +37,14 @@ class _Published(Part):
                 f"{bad['first']} and {bad['second']} disagree on −ln RBP_{bad['k']} of {bad['model']} on "
                 f"{bad['dataset']}: {bad['first_value']:.8g} and {bad['second_value']:.8g}"
             )
-            raise DataError(fault, label(folder), "Restore the files: git checkout -- data/published.")
+            raise DataError(fault, label(published.FOLDER), "Restore the files: git checkout -- data/published.")
         ranks = every.drop_duplicates(["dataset", "model", "k"]).drop(columns="error")
-        pythia = published.cross_entropy_vs_rbp1(folder)
+        pythia = published.cross_entropy_vs_rbp1()
         pythia = pythia[(pythia["kind"] == "empirical") & (pythia["metric"] == "cross_entropy")]
-        gpt2 = published.gpt2_cross_entropy(folder).rename(columns={"cross_entropy": "value"})
+        gpt2 = published.gpt2_cross_entropy().rename(columns={"cross_entropy": "value"})
         entropy = pd.concat([pythia.assign(source="figure 8a"), gpt2.assign(source="repository")])
         table = pd.concat([ranks.assign(metric="neg_log_rbp"), entropy.assign(metric="cross_entropy")])
-        models = published.models(folder).set_index("model")
+        models = published.models().set_index("model")
         return table.assign(
             family=table["model"].map(models["family"]), size=table["model"].map(models["non_embedding_params"])
         )
@@ -55,11 +53,11 @@ class _Published(Part):
         """Return the window counts: published, or recovered."""
         from companion.evidence.tokens import published_windows
 
-        return published_windows(self.folders[0])
+        return published_windows()
 
     def histograms(self) -> list[MeasuredRanks]:
         """Return the histograms of figure 8c."""
-        return list(of_figure_8c(self.table(), self.folders[0]))
+        return list(of_figure_8c(self.table()))
 
     def tokens(self, points: pd.DataFrame) -> "pd.Series[float]":
         """Return the numbers of tokens that were counted or identified: `known_tokens`."""
@@ -73,17 +71,17 @@ SOURCES = {
 }
 
 
-def of_figure_8c(table: pd.DataFrame, folder: Path | None = None) -> Iterator[MeasuredRanks]:
+def of_figure_8c(table: pd.DataFrame) -> Iterator[MeasuredRanks]:
     """Read figure 8c and add rank 1: N·RBP_1 tokens, N being the number of tokens behind the published shares.
 
     table: the published measurement table. Raises DataError where the masses are no whole counts.
     """
     from companion.evidence.tokens import recovered_tokens, tokens_of_bins
 
-    totals = recovered_tokens([("wikipedia", "Pythia")], folder).set_index("dataset")["tokens"]
-    models = published.models(folder).set_index("model")
-    bins = published.rank_bins(folder)
-    for row in tokens_of_bins(folder).to_dict("records"):
+    totals = recovered_tokens([("wikipedia", "Pythia")]).set_index("dataset")["tokens"]
+    models = published.models().set_index("model")
+    bins = published.rank_bins()
+    for row in tokens_of_bins().to_dict("records"):
         dataset, model = row["dataset"], row["model"]
         readings = table[(table["dataset"] == dataset) & (table["model"] == model)]
         first = readings.loc[(readings["k"] == 1).fillna(False), "value"]

@@ -29,7 +29,7 @@ VOCABULARY = 50_304
 _MAY_LACK = pa.Column("Int64", NOT_NEGATIVE, nullable=True)
 
 
-def xlstm_runs(folder: Path | None = None) -> pd.DataFrame:
+def xlstm_runs() -> pd.DataFrame:
     """Read the runs of *xLSTM Scaling Laws* (arXiv:2510.02228) at their end, including diverged ones.
 
     Columns run, architecture (Llama, mLSTM), sweep, size (S, without embeddings), parameters, layers, width, context,
@@ -43,12 +43,12 @@ def xlstm_runs(folder: Path | None = None) -> pd.DataFrame:
         lambda t: t["steps"] * t["batch"] * t["context"] == t["training_tokens"],
         error="training_tokens is not steps × batch × context",
     )
-    table = _read(folder, "xlstm_runs.csv", columns, ["run"], adds_up)
+    table = _read("xlstm_runs.csv", columns, ["run"], adds_up)
     table.insert(3, "size", table["parameters"] - 2 * VOCABULARY * table["width"])
     return table.assign(diverged=table["loss"] > np.log(1000))
 
 
-def lambada(folder: Path | None = None) -> pd.DataFrame:
+def lambada() -> pd.DataFrame:
     """Read LAMBADA's accuracy, a whole word by greedy decoding: Pythia's snapshots (EleutherAI/pythia), OPT and BLOOM.
 
     Columns family ("Pythia", "Pythia deduped", "Pythia bf16", "OPT", "BLOOM"), model, shots and step (Int64; missing
@@ -56,16 +56,16 @@ def lambada(folder: Path | None = None) -> pd.DataFrame:
     """
     columns = {"family": NAME, "model": NAME, "shots": _MAY_LACK, "step": _MAY_LACK, "task": NAME}
     columns |= {"accuracy": SHARE, "accuracy_se": SHARE, "perplexity": POSITIVE, "file": NAME}
-    return _read(folder, "lambada.csv", columns, ["family", "model", "shots", "step", "task"])
+    return _read("lambada.csv", columns, ["family", "model", "shots", "step", "task"])
 
 
-def measurements(folder: Path | None = None) -> pd.DataFrame:
+def measurements() -> pd.DataFrame:
     """Return the xLSTM runs that did not diverge as a measurement table: −ln RBP_1 and cross-entropy on DCLM.
 
     A run is a model, an architecture a family; the source is the sweep. Runs differ in their training tokens as in
     their size: a line in S through all of them mixes the two.
     """
-    runs = xlstm_runs(folder).query("~diverged")
+    runs = xlstm_runs().query("~diverged")
     named = runs.rename(columns={"run": "model", "architecture": "family", "sweep": "source"}).assign(dataset="dclm")
     rank = named.assign(metric="neg_log_rbp", k=1, value=-np.log(named["accuracy"]))
     table = pd.concat([rank, named.assign(metric="cross_entropy", value=named["loss"])])
@@ -102,14 +102,14 @@ def image_family(model: str, pixels: int) -> str:
     return f"{'_'.join(words)}.{recipe}@{pixels}"
 
 
-def image_models(folder: Path | None = None) -> pd.DataFrame:
+def image_models() -> pd.DataFrame:
     """Read `read_image_models` of PICTURES: accuracies on three test sets (huggingface/pytorch-image-models)."""
-    return read_image_models((folder or FOLDER) / "image_models.csv", PICTURES, _REMEDY)
+    return read_image_models(FOLDER / "image_models.csv", PICTURES, _REMEDY)
 
 
-def blind_image_models(folder: Path | None = None) -> pd.DataFrame:
+def blind_image_models() -> pd.DataFrame:
     """Read `read_image_models` of BLIND_PICTURES: the same models on the three test sets that were forecast."""
-    return read_image_models((folder or FOLDER) / "image_models_blind.csv", BLIND_PICTURES, _REMEDY)
+    return read_image_models(FOLDER / "image_models_blind.csv", BLIND_PICTURES, _REMEDY)
 
 
 def read_image_models(path: Path, datasets: Iterable[str], remedy: str) -> pd.DataFrame:
@@ -128,13 +128,13 @@ def read_image_models(path: Path, datasets: Iterable[str], remedy: str) -> pd.Da
     return table.assign(family=families)
 
 
-def images(folder: Path | None = None) -> pd.DataFrame:
+def images() -> pd.DataFrame:
     """Return all image models as a measurement table: −ln RBP_1 and −ln RBP_5, with how many pictures were hit.
 
     A model at another resolution counts as another model, model@pixels; a model listed under two names counts once. The
     size is all parameters: there are no embeddings of tokens.
     """
-    models = pd.concat([image_models(folder), blind_image_models(folder)])
+    models = pd.concat([image_models(), blind_image_models()])
     models = models[~models["model"].str.startswith(_TWIN_NAME)]
     named = models.assign(
         model=models["model"] + "@" + models["img_size"].astype(str),
@@ -155,7 +155,7 @@ TRIES = (1, 2, 5, 10, 20, 50, 100)
 PROBLEMS = 128
 
 
-def problem_tries(folder: Path | None = None) -> pd.DataFrame:
+def problem_tries() -> pd.DataFrame:
     """Read Pythia's tries at problems of MATH (arXiv:2502.17578): how many of how many samples were right.
 
     Columns model, training_tokens ("300B"), prompt, level, samples, correct.
@@ -163,7 +163,7 @@ def problem_tries(folder: Path | None = None) -> pd.DataFrame:
     columns = {"model": NAME, "training_tokens": NAME, "prompt": COUNT_FROM_0, "level": NAME}
     columns |= {"samples": COUNT, "correct": COUNT_FROM_0}
     fewer = pa.Check(lambda t: t["correct"] <= t["samples"], error="more were right than were tried")
-    return _read(folder, "pythia_math_tries.csv", columns, ["model", "training_tokens", "prompt"], fewer)
+    return _read("pythia_math_tries.csv", columns, ["model", "training_tokens", "prompt"], fewer)
 
 
 def pass_at(k: int, samples: pd.Series, correct: pd.Series) -> Reals:
@@ -175,7 +175,7 @@ def pass_at(k: int, samples: pd.Series, correct: pd.Series) -> Reals:
     return rates
 
 
-def tries(folder: Path | None = None) -> pd.DataFrame:
+def tries() -> pd.DataFrame:
     """Return `problem_tries` as a measurement table: −ln of the mean pass@k over the problems, at TRIES.
 
     The pass@k of a problem is unknown beyond its number of samples, which is not random: problems were tried until some
@@ -185,7 +185,7 @@ def tries(folder: Path | None = None) -> pd.DataFrame:
     """
     models = {row["name"]: row for row in published.models().to_dict("records")}
     rows = []
-    for (model, trained), problems in problem_tries(folder).groupby(["model", "training_tokens"]):
+    for (model, trained), problems in problem_tries().groupby(["model", "training_tokens"]):
         if len(problems) < PROBLEMS or not problems["correct"].any():
             continue
         details = models[str(model)]
@@ -205,10 +205,8 @@ def _as_table(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.reindex(columns=_COLUMNS).astype({"size": "int64", "k": "Int64"}).reset_index(drop=True)
 
 
-def _read(
-    folder: Path | None, name: str, columns: dict[str, pa.Column], keys: Sequence[str], *checks: pa.Check
-) -> pd.DataFrame:
-    path = (folder or FOLDER) / name
+def _read(name: str, columns: dict[str, pa.Column], keys: Sequence[str], *checks: pa.Check) -> pd.DataFrame:
+    path = FOLDER / name
     return checked(read_csv(path), pa.DataFrameSchema(columns, list(checks)), path, keys=keys, remedy=_REMEDY)
 
 
@@ -216,11 +214,11 @@ def _read(
 class _Outside(Part):
     """One of the files of others' measurements."""
 
-    read: Callable[[Path], pd.DataFrame]
+    read: Callable[[], pd.DataFrame]
 
     def table(self) -> pd.DataFrame:
         """Return the file's measurements."""
-        return self.read(self.folders[0])
+        return self.read()
 
     @staticmethod
     def split_by_checkpoint(table: pd.DataFrame) -> pd.DataFrame:
@@ -228,7 +226,7 @@ class _Outside(Part):
         return table
 
 
-def _named(description: str, read: Callable[[Path], pd.DataFrame]) -> Named:
+def _named(description: str, read: Callable[[], pd.DataFrame]) -> Named:
     return Named(description, lambda word, rule: _Outside(word, (FOLDER,), read))
 
 

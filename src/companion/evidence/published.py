@@ -116,9 +116,9 @@ _FILES: dict[str, tuple[dict[str, pa.Column], tuple[str, ...], tuple[pa.Check, .
 _tables: dict[tuple[Path, bytes], pd.DataFrame] = {}
 
 
-def read_published(name: str, folder: Path | None = None) -> pd.DataFrame:
-    """Read one of _FILES, checked, from `folder` (none: the project's). Raises DataError for one that is not right."""
-    path, (columns, keys, checks) = (folder or FOLDER) / name, _FILES[name]
+def read_published(name: str) -> pd.DataFrame:
+    """Read one of _FILES, checked. Raises DataError for one that is not right."""
+    path, (columns, keys, checks) = FOLDER / name, _FILES[name]
     remedy = "Restore the file: git checkout -- data/published."
     try:
         raw = read_csv(path)
@@ -129,7 +129,7 @@ def read_published(name: str, folder: Path | None = None) -> pd.DataFrame:
         _tables[content] = checked(raw, pa.DataFrameSchema(columns, list(checks)), path, keys=keys, remedy=remedy)
     table = _tables[content].copy()
     if name != "models.csv" and "model" in table:
-        listed = set(models(folder)["model"])
+        listed = set(models()["model"])
         for line, model in table["model"].items():
             if model not in listed:
                 fault = f"unknown model {model!r}: models.csv does not list it"
@@ -137,7 +137,6 @@ def read_published(name: str, folder: Path | None = None) -> pd.DataFrame:
     return table
 
 
-# each with the folder as its only argument
 models = partial(read_published, "models.csv")
 rbp = partial(read_published, "rbp.csv")
 table1 = partial(read_published, "table1.csv")
@@ -155,23 +154,23 @@ _READING = 8e-6  # of −ln RBP_k on the logarithmic axes of figures 3, 4, 8a an
 _LINEAR = 1e-6  # of the shares on the linear axes of figure 7
 
 
-def all_readings(folder: Path | None) -> pd.DataFrame:
+def all_readings() -> pd.DataFrame:
     """Collect every published −ln RBP_k, the most exact source of each first, with its reading precision."""
-    counts = gpt2_window_counts(folder).query("n == 1")
+    counts = gpt2_window_counts().query("n == 1")
     exact = counts.rename(columns={"successes": "hits", "windows": "tokens"}).drop(columns="n")
     exact["value"] = -np.log(exact["hits"] / exact["tokens"])
     exact["error"] = 1e-15 * exact["value"]
 
-    figures = rbp(folder).rename(columns={"neg_log_rbp": "value"})
+    figures = rbp().rename(columns={"neg_log_rbp": "value"})
     # Figure 5 plots shares that had been rounded to six decimals.
     rounded = 5e-7 * np.exp(figures["value"]) * (figures["source"] == "figure 5")
     figures["error"] = _READING * figures["value"] + rounded
 
-    single = sequence_success(folder).query("n == 1 and p_success > 0").drop(columns="n")
+    single = sequence_success().query("n == 1 and p_success > 0").drop(columns="n")
     single["value"] = -np.log(single["p_success"])
     single["error"] = _LINEAR / single["p_success"]
 
-    measured = cross_entropy_vs_rbp1(folder)
+    measured = cross_entropy_vs_rbp1()
     measured = measured[(measured["kind"] == "empirical") & (measured["metric"] == "neg_log_rbp1")]
     measured = measured.assign(k=1, error=_READING * measured["value"])
 
@@ -185,13 +184,13 @@ def all_readings(folder: Path | None) -> pd.DataFrame:
     return table[["dataset", "model", "k", "value", "tokens", "hits", "source", "error"]]
 
 
-def agreement(folder: Path | None = None) -> pd.DataFrame:
+def agreement() -> pd.DataFrame:
     """Compare every −ln RBP_k that two published sources give, with their reading precision.
 
     Columns dataset, model, k, first, second (the sources; the first is believed), first_value,
     second_value, difference, tolerance (the sum of what either reading may be off), ok.
     """
-    return compare_readings(all_readings(folder))
+    return compare_readings(all_readings())
 
 
 def compare_readings(readings: pd.DataFrame) -> pd.DataFrame:
@@ -212,14 +211,14 @@ def compare_readings(readings: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def rank_bins(folder: Path | None = None) -> pd.DataFrame:
+def rank_bins() -> pd.DataFrame:
     """Read the rank histogram of figure 8c: dataset, model, low, high (ranks, both included), mass.
 
     The bins are half-open, [edge, next edge), with whole edges from 2 on: a bin's centre is half the sum of
     its edges, so each edge follows from the one before. Mass is density × width: a share of the tokens with
     rank 2 or more. Raises DataError if an edge is not whole within the reading precision.
     """
-    frequency = rank_frequency(folder)
+    frequency = rank_frequency()
     bins = []
     for (dataset, model), rows in frequency.groupby(["dataset", "model"], sort=True):
         edge = 2
@@ -227,7 +226,7 @@ def rank_bins(folder: Path | None = None) -> pd.DataFrame:
             exact = 2 * center - edge
             following = round(exact)
             if following <= edge or abs(exact - following) > 1e-6 + 2e-5 * center:
-                where = f"{label((folder or FOLDER) / 'rank_frequency.csv')}, line {line}"
+                where = f"{label(FOLDER / 'rank_frequency.csv')}, line {line}"
                 remedy = "Restore the file: git checkout -- data/published."
                 raise DataError("the bins do not follow one another at whole ranks", where, remedy)
             mass = density * (following - edge)

@@ -7,7 +7,6 @@ decimals before plotting. `rbp.laws.counting` has the effect of counting on the 
 
 from collections.abc import Collection
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -31,7 +30,7 @@ _BIN_ERROR = 2e-6  # relative standard deviation of a bin's mass, read from figu
 _ROUNDING = 1e-6 / np.sqrt(12)  # standard deviation of a rounding to six decimals
 
 
-def recovered_tokens(cells: Collection[tuple[str, str]] | None = None, folder: Path | None = None) -> pd.DataFrame:
+def recovered_tokens(cells: Collection[tuple[str, str]] | None = None) -> pd.DataFrame:
     """Recover the number of tokens behind the published points of each dataset and family, with its certainty.
 
     `cells`: datasets and families; None means all. Columns dataset, family; tokens (the most likely number); exact (the
@@ -39,10 +38,10 @@ def recovered_tokens(cells: Collection[tuple[str, str]] | None = None, folder: P
     `Recovery.identified` is false); bound (the most that the protocol allows); readings, log_likelihood,
     posterior (of `recovery.Recovery`); gap (log likelihood less the best number's of at least STATED).
     """
-    families = published.models(folder).set_index("model")["family"]
-    table = published.rbp(folder)
+    families = published.models().set_index("model")["family"]
+    table = published.rbp()
     table["family"] = table["model"].map(families)
-    counted = published.gpt2_window_counts(folder).query("n == 1")
+    counted = published.gpt2_window_counts().query("n == 1")
     exact = counted.assign(family=counted["model"].map(families)).groupby(CELL)["windows"].first()
     rows = []
     for (dataset, family), points in table.groupby(CELL, sort=True):
@@ -79,17 +78,17 @@ def _recovered() -> pd.DataFrame:
     return recovered_tokens()
 
 
-def tokens_of_bins(folder: Path | None = None) -> pd.DataFrame:
+def tokens_of_bins() -> pd.DataFrame:
     """Recover the number of tokens of each model of figure 8c from its rank histogram.
 
     The histogram's masses are whole numbers over M, the tokens of rank 2 or more that it holds; M is found as N is,
     and M/(1 − RBP_1) is N. Columns dataset, model, ranked_lower (M), identified, tokens (M/(1 − RBP_1), no whole
     number where the histogram left out a few tokens).
     """
-    first = published.all_readings(folder).query("k == 1").drop_duplicates(["dataset", "model"])
+    first = published.all_readings().query("k == 1").drop_duplicates(["dataset", "model"])
     neg_log_rbp = first.set_index(["dataset", "model"])["value"]
     rows = []
-    for (dataset, model), bins in published.rank_bins(folder).groupby(["dataset", "model"], sort=True):
+    for (dataset, model), bins in published.rank_bins().groupby(["dataset", "model"], sort=True):
         cell = (str(dataset), str(model))
         mass = bins["mass"] / bins["mass"].sum()
         lower = -np.expm1(-neg_log_rbp[cell])  # the share of tokens with rank 2 or more
@@ -137,7 +136,7 @@ def known_tokens(points: pd.DataFrame) -> "pd.Series[float]":
     return points["tokens"].astype("Float64").astype(float).fillna(counts.where(of_authors))
 
 
-def published_windows(folder: Path | None = None) -> pd.DataFrame:
+def published_windows() -> pd.DataFrame:
     """Return all published window successes as whole numbers.
 
     GPT-2's counts were published. Pythia's shares are read from figure 7; each length's number of windows is found as
@@ -145,13 +144,13 @@ def published_windows(folder: Path | None = None) -> pd.DataFrame:
     Columns WINDOWS: p is the share of the two, basis "counted" or "recovered". Raises DataError where the shares do not
     identify the total.
     """
-    shares = published.sequence_success(folder)
+    shares = published.sequence_success()
     totals = {key: _windows(rows) for key, rows in shares.groupby(["dataset", "n"])}
     behind = [totals[key] for key in zip(shares["dataset"], shares["n"], strict=True)]
     recovered = shares.assign(windows=behind, basis="recovered")
     recovered["successes"] = np.rint(recovered["p_success"] * recovered["windows"]).astype("int64")
-    table = pd.concat([recovered, published.gpt2_window_counts(folder).assign(basis="counted")], ignore_index=True)
-    models = published.models(folder).set_index("model")
+    table = pd.concat([recovered, published.gpt2_window_counts().assign(basis="counted")], ignore_index=True)
+    models = published.models().set_index("model")
     table["family"] = table["model"].map(models["family"])
     table["size"] = table["model"].map(models["non_embedding_params"])
     table["p"] = table["successes"] / table["windows"]

@@ -72,7 +72,6 @@ def curves(
     name_ends: bool = False,
     log: Literal["x", "y", "xy", ""] = "x",
     heights: Sequence[float] = (),
-    zone: tuple[float, float] | None = None,
     band: bool = False,
     ylim: tuple[float | None, float | None] | Literal["shared"] | None = None,
     size: tuple[float, float] = (4.6, 4.0),
@@ -82,18 +81,16 @@ def curves(
     rows: may have `low` and `high`, drawn as bars or as a `band`, and `hollow`, which points are. styles: the fields of
     a `Style` by line, in order; None: as families, numbers or others are drawn everywhere. A line whose name begins
     with "_" is not named. fitted: curves in place of lines from point to point; `weak` ones dashed. name_ends: whether
-    names stand at the lines' ends, else below. heights, zone: horizontal lines, and a grey stretch of y.
+    names stand at the lines' ends, else below. heights: horizontal lines.
     """
     line_styles = {name: Style(*style) for name, style in (styles or _styles(rows, line)).items()}
     paths = pd.concat(fitted) if fitted else None
     with_bars = set(rows.dropna(subset="low")[line]) if "low" in rows and fitted is None and not band else set()
     barred = [name for name in line_styles if name in with_bars]
-    limits = _limits(rows, y, [*heights, *(zone or ())], log="y" in log) if ylim == "shared" else ylim
+    limits = _limits(rows, y, heights, log="y" in log) if ylim == "shared" else ylim
     shaded = styles is None and pd.api.types.is_numeric_dtype(rows[line])
 
     def draw(ax: Axes, key: Any) -> None:
-        if zone:
-            ax.axhspan(*zone, color="#8a8d91", alpha=0.3, lw=0)
         for height in heights:
             ax.axhline(height, color=INK, lw=0.8, ls="-" if height == 0 else (0, (5, 3)))
         tips, seen = {}, {}

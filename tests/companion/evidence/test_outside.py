@@ -49,13 +49,15 @@ IMPOSSIBLE = [
 
 
 @pytest.mark.parametrize(("reader", "name", "column", "value", "says"), IMPOSSIBLE)
-def test_a_line_that_cannot_be_is_named(tmp_path, reader, name, column, value, says):
+def test_a_line_that_cannot_be_is_named(tmp_path, monkeypatch, reader, name, column, value, says):
     folder = outside.FOLDER if reader.__module__ == outside.__name__ else published.FOLDER
     shutil.copy(published.FOLDER / "models.csv", tmp_path)
     lines = [line.split(",") for line in (folder / name).read_text().splitlines()[:20]]
     lines[4][lines[0].index(column)] = value
     (tmp_path / name).write_text("\n".join(map(",".join, lines)) + "\n")
+    for module in (outside, published):
+        monkeypatch.setattr(module, "FOLDER", tmp_path)
     with pytest.raises(DataError, match=says) as caught:
-        reader(tmp_path)
+        reader()
     assert f"{name}, line 5" in str(caught.value)
     assert f"git checkout -- data/{folder.name}" in caught.value.remedy

@@ -1,7 +1,6 @@
 """The cost of ranking, compared with the plain route: the results of the benchmarks, as a table for the book."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -18,15 +17,15 @@ WIDTHS = (768, 50304), (4096, 128256)  # of hidden states, and logits for each: 
 _COLUMNS = ["dtype", "rows", "d", "vocabulary", "way", "ratio", "ratio_low", "ratio_high", "extra_memory_mb"]
 
 
-def read_costs(folder: Path = FOLDER) -> pd.DataFrame:
-    """Read every result of the ranking's benchmark in `folder`, a GPU's last; none if there is no such file.
+def read_costs() -> pd.DataFrame:
+    """Read every result of the ranking's benchmark, a GPU's last; none if there is no such file.
 
     Columns device, date, gpu (bool), dtype, rows (positions), d (width), vocabulary, way, ratio (the median, against
     the bare product of the same round), ratio_low, ratio_high, extra_memory_mb. Raises DataError for a malformed file,
     and for one that Triton's interpreter made: it holds no figures of a GPU.
     """
     tables = []
-    for path in [*sorted(folder.glob("ranking*.json")), *folder.glob("gpu.json")]:
+    for path in [*sorted(FOLDER.glob("ranking*.json")), *FOLDER.glob("gpu.json")]:
         provenance.note(path)
         gpu = path.name == "gpu.json"
         try:

@@ -208,14 +208,14 @@ _SURVEYED = pa.DataFrameSchema(
 )
 
 
-def architectures(folder: Path = FOLDER) -> pd.DataFrame:
+def architectures() -> pd.DataFrame:
     """Read the survey of causal architectures (tests/survey.py), a row for each model that was tried. Raises DataError.
 
     Columns model, variant, outcome ("exact", "wrong", "refused", "not built"), route (what is ranked: "one matrix" or
     "own logits"), padding ("unseen" or "seen"), memory (what the model keeps of what it reads: "none" or "kept"),
     tokens (ranked), near (how many have another logit within rounding), reason, and transformers (its version).
     """
-    path = folder / "architectures.csv"
+    path = FOLDER / "architectures.csv"
     table = read_csv(path).fillna(dict.fromkeys(("variant", "route", "padding", "memory", "reason"), ""))
     return checked(table, _SURVEYED, path, keys=("model", "variant"), remedy="Make it: make test-slow.")
 
