@@ -62,14 +62,7 @@ def test_made_up_values_have_the_scores_that_are_counted_by_hand(tmp_path, monke
     assert f"{scores['inside'].sum():.0f} of 16 intervals include the outcome" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("imagenet-r", "imagenet-s", ["mine.csv, line 2", "must be one of imagenet-real"]),
-        (",224,", ",224,1", ["top1", "must lie between 0 and 100"]),
-    ],
-)
-def test_a_bad_file_is_refused_and_nothing_is_written(tmp_path, old, new, words):
-    (tmp_path / "mine.csv").write_text(rows("imagenet-r").to_csv(index=False).replace(old, new))
-    refused(here("forecasts", "score", "mine.csv", cwd=tmp_path), *words)
+def test_a_bad_file_is_refused_and_nothing_is_written(tmp_path):
+    (tmp_path / "mine.csv").write_text(rows("imagenet-s").to_csv(index=False))
+    refused(here("forecasts", "score", "mine.csv", cwd=tmp_path), "mine.csv, line 2", "must be one of imagenet-real")
     assert [each.name for each in tmp_path.iterdir()] == ["mine.csv"]
