@@ -11,8 +11,7 @@ import pytest
 import torch
 from drawn_cases import cases
 from hypothesis import given
-from hypothesis import strategies as st
-from ranking_cases import BACKENDS, DTYPES, INTERPRETED, gaussian, has_compiler, ranks, ulp, uneven
+from ranking_cases import BACKENDS, INTERPRETED, gaussian, has_compiler, ranks, ulp, uneven
 
 from rbp.errors import ParameterError, RankError
 from rbp.kernel import blocked, equal_rows, linear_rank
@@ -104,25 +103,6 @@ def test_launches_of_triton_change_no_count(monkeypatch):
     assert torch.equal(one.equal, other.equal)
     assert torch.equal(one.top, other.top)
     assert ((one.nll - other.nll).abs().double() <= 4 * ulp(one.nll)).all()
-
-
-@given(
-    seed=st.integers(0, 2**32),
-    dtype=st.sampled_from([*DTYPES, torch.float64]),
-    d=st.sampled_from([1, 3, 16, 17, 40]),
-    width=st.integers(1, 200),
-    spread=st.integers(0, 2),
-    biased=st.booleans(),
-)
-def test_columns_of_one_name_have_the_same_weights_and_bias(seed, dtype, d, width, spread, biased):
-    generator = torch.Generator().manual_seed(seed)
-    weight = torch.randint(-spread, spread + 1, (width, d), generator=generator).to(dtype)
-    weight = weight[torch.randint(0, width, (width,), generator=generator)]
-    bias = torch.randint(0, 2, (width,), generator=generator).to(dtype) if biased else None
-    whole = weight if bias is None else torch.cat([weight, bias[:, None]], 1)
-    expected = [next(j for j in range(i + 1) if torch.equal(whole[j], whole[i])) for i in range(width)]
-    assert equal_rows(weight, bias).names.tolist() == expected
-    assert equal_rows(weight, bias, 1 + width // 2).names.tolist() == expected[: 1 + width // 2]
 
 
 CPU, INF, NAN = torch.device("cpu"), float("inf"), float("nan")
