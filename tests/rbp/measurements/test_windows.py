@@ -3,7 +3,9 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from toy_stores import make_store
 
+from rbp.measurements.ranked import WINDOW_LENGTHS, Ranked
 from rbp.measurements.windows import window_counts
 
 
@@ -30,3 +32,13 @@ def test_windows_are_those_of_a_walk_through_the_text(texts, n):
     positions = [place for text in texts for place in np.cumsum([step for _, step in text])]
     found = window_counts(np.array(hits), documents, np.array(positions), [n]).iloc[0]
     assert (found["successes"], found["windows"]) == brute(hits, documents, positions, n)
+
+
+def test_a_store_gives_the_windows_of_its_table(tmp_path):
+    greater = np.random.default_rng(5).geometric(0.4, 768).clip(max=99) - 1
+    ranked = Ranked(make_store(tmp_path / "toy", greater, [40, 3, 700, 25]))
+    places = ranked.tokens["document"].tolist(), ranked.tokens["position"].tolist()
+    for k, own in ranked.windows().groupby("k"):
+        expected = [brute((ranked.ranks <= k).tolist(), *places, n) for n in WINDOW_LENGTHS]
+        found = own[["successes", "windows"]].itertuples(index=False, name=None)
+        assert list(found) == [each for each in expected if each[1]]
