@@ -1,7 +1,6 @@
-"""What is installed is pinned, a red check makes CI red, and only the project publishes."""
+"""What is installed is pinned, and only the project publishes."""
 
 import re
-import shutil
 import subprocess
 import tomllib
 from importlib.metadata import version
@@ -61,28 +60,6 @@ def test_whoever_follows_an_instruction_installs_this_project():
             for distribution, extra in re.findall(r"pip install '?(rbp[\w.-]*)(?:\[([\w-]+)\])?", text):
                 assert distribution.startswith(("rbp_ranks-", DISTRIBUTION)), name
                 assert not extra or extra in project["optional-dependencies"], name
-
-
-@pytest.mark.parametrize(("failing", "code"), [("none", 0), ("make lint", 1), ("rbp verify", 1)])
-def test_a_red_check_makes_all_red_and_values_are_verified_after_it(tmp_path, failing, code):
-    """With programs that only note how they were called, and fail where they are told to."""
-    for place in ("bin/make", "bin/chromium-headless-shell", ".venv/bin/uv", ".venv/bin/rbp"):
-        path = tmp_path / place
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f'#!/bin/sh\necho "{path.name} $*" >>calls\ncase "{path.name} $*" in $FAIL) exit 1;; esac\n')
-        path.chmod(0o755)
-    for name in ("env", "bash", "sh", "dirname"):
-        (tmp_path / "bin" / name).symlink_to(shutil.which(name))
-    (tmp_path / ".ci").mkdir()
-    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
-    environment = {"PATH": str(tmp_path / "bin"), "FAIL": failing}
-    done = subprocess.run([tmp_path / ".ci" / "run"], env=environment, capture_output=True, text=True)
-    calls = (tmp_path / "calls").read_text().splitlines()
-    assert done.returncode == code, done.stderr
-    assert [call for call in calls if call.startswith("make")] == [
-        f"make {target}" for target in (".venv/installed", "lint", "test", "smollm2", "report")
-    ]
-    assert calls[-1] == "rbp verify"
 
 
 def test_only_the_project_publishes_a_push_by_actions_pinned_by_commit_and_without_a_stored_secret():

@@ -101,13 +101,6 @@ def test_a_budget_has_the_first_rows_of_the_whole_text(name, template, text, bud
         assert row.ids.tolist() == other.ids[: len(row.ids)].tolist()
 
 
-def test_an_empty_tokenizer_is_told_from_a_short_text():
-    empty = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.BPE()))
-    for tokenizer, words in ((empty, "makes no tokens"), (make_tokenizer(), "two plain tokens")):
-        with pytest.raises(DataError, match=words):
-            plan_rows(Corpus("c", ["a"]), tokenizer, protocol("windows"))
-
-
 def test_bytes_are_those_of_the_scored_tokens():
     """By hand: letters, accents and characters of several bytes, cut by a byte-level tokenizer into parts of them."""
     corpus, tokenizer = Corpus("c", ["the räñk 😀 of", "x😀😀", "a", "<|end|>the law"]), make_tokenizer()
