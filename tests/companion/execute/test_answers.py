@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from companion.chapters import noise
 from companion.execute import prose, rerun
-from companion.execute.comparison import compare
+from companion.execute.comparison import compare, difference
 from companion.execute.results import Recorded
 from companion.execute.run import copied_names, find, with_names
 from companion.project import Project
@@ -92,6 +93,18 @@ def test_runs_are_compared_by_family_dataset_and_k(tmp_path):
     assert rows["F", "text", "k = 1"][0].startswith("0.100 ")
     assert rows["F", "text", "k = 1"][1] == rows["H", "text", "k = 10"][0] == "–"
     assert pd.read_csv(tmp_path / "compared.csv")["alpha | other.csv"].notna().sum() == 4
+
+
+def test_what_differs_between_runs_is_said_first():
+    """One α moves within its interval, the other beyond it, and turns its verdict; a third has one run's fit only."""
+    of_a = {"alpha": [0.1, 0.1, 0.1], "alpha_low": [0.05, 0.09, 0.1], "alpha_high": [0.15, 0.11, 0.1]}
+    of_b = {"alpha": [0.11, -0.1, np.nan], "alpha_low": [0.06, -0.11, np.nan], "alpha_high": [0.16, -0.09, np.nan]}
+    of_a, of_b = of_a | {"verdict": [law.HOLDS] * 3}, of_b | {"verdict": [law.HOLDS, law.RISES, None]}
+    table = pd.DataFrame({f"{key} | {run}": rows[key] for run, rows in (("a", of_a), ("b", of_b)) for key in rows})
+    assert difference(table, ["a", "b"]) == (
+        "2 of 3 cases of family, dataset and measure have a fit in every run. Among them the verdict on the law "
+        "differs in 1, and the exponent α in 2; in 1 the intervals of α do not meet."
+    )
 
 
 def test_a_run_is_named_by_what_its_files_hold_and_takes_them_along(tmp_path):

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+import statsmodels.api as sm
 from draws import loop_and_slow, may_be
 from scipy.stats import chi2
 
-from companion.stats.overdispersion import scatter_about_law
+from companion.stats.overdispersion import fit_counts, scatter_about_law
 
 SIZES = np.geomspace(1e6, 1e10, 8)
 TOKENS = 50_000
@@ -14,6 +15,19 @@ TOKENS = 50_000
 def counts(rng, extra=0.0, level=0.02):
     value = level * (SIZES / 1e8) ** -0.15 * np.exp(rng.normal(0, extra, SIZES.size) if extra else 0)
     return rng.binomial(TOKENS, -np.expm1(-value))
+
+
+def test_the_fit_is_the_generalized_linear_model():
+    rng = np.random.default_rng(0)
+    sets = [counts(rng), counts(rng, 0.3), np.array([3, 0, 1, 2, 0, 0, 1, 0])]
+    together = fit_counts(SIZES, np.array(sets), TOKENS)[1]
+    for misses, of_all in zip(sets, together, strict=True):
+        both = np.column_stack([misses, TOKENS - misses])
+        link = sm.families.Binomial(sm.families.links.CLogLog())
+        model = sm.GLM(both, sm.add_constant(np.log(SIZES)), family=link).fit(tol=1e-13, maxiter=200)
+        line, deviance = fit_counts(SIZES, misses, TOKENS)
+        assert deviance == pytest.approx(of_all) == pytest.approx(model.deviance, abs=1e-7)
+        assert -np.expm1(-np.exp(line)) == pytest.approx(model.fittedvalues, rel=1e-6)
 
 
 @pytest.mark.parametrize("draws", loop_and_slow(60, 2000))
