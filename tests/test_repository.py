@@ -73,3 +73,11 @@ def test_only_the_project_publishes_a_push_by_actions_pinned_by_commit_and_witho
     release = yaml.safe_load(texts["release"])
     assert release[True] == {"push": {"tags": ["v*"]}}  # YAML takes "on" for a truth value
     assert release["permissions"] == {"contents": "read"}
+
+
+def test_no_machine_of_ours_is_named():
+    """No absolute path of a home or of this checkout in what is committed."""
+    for name in checked_in():
+        content = (ROOT / name).read_bytes()
+        assert f"{ROOT}/".encode() not in content, name
+        assert not re.search(rb"/(home|Users)/\w+/|/r[o]ot/", content), name

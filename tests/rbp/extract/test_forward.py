@@ -1,18 +1,22 @@
 """Ranks against the model's own logits, one pass for each token. All architectures: tests/slow/test_every_model.py."""
 
 import shutil
+from dataclasses import replace
+from importlib.util import find_spec
 from itertools import islice
 
 import numpy as np
 import pytest
 import torch
 from by_hand import assert_ranked, token_by_token
-from tiny import load, make_tokenizer, texts, write_texts
+from tiny import VOCAB, load, make_tokenizer, texts, write_texts
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from rbp.choices import Settings
-from rbp.errors import DataError
+from rbp.errors import DataError, ParameterError
 from rbp.extract.extraction import extract
 from rbp.extract.forward import Ranker
+from rbp.kernel import equal_rows
 from rbp.models.find import find_model
 from rbp.models.load import load_tokenizer
 from rbp.store import open_store
@@ -86,6 +90,83 @@ def test_nothing_is_off_by_one(saved, which, tmp_path):
         token, logits = expected[row.document, row.position]
         assert row.token == token
         assert_ranked(logits, token, row.greater, row.equal, row.nll)
+
+
+def test_vocabulary_limit(make, tokenizer):
+    whole, rows = make("gpt2")
+    limited, _ = make("gpt2", vocabulary=len(tokenizer))
+    assert len(tokenizer) < VOCAB
+    every, some = whole.rank(rows), limited.rank(rows)
+    assert (some.greater <= every.greater).all()
+    assert (some.greater < every.greater).any()
+    assert (some.greater + some.equal).max() <= len(tokenizer)
+    with pytest.raises(ParameterError, match="vocabulary"):
+        make("gpt2", vocabulary=VOCAB + 1)
+
+
+FREE = {"empty", "empty_like", "new_empty", "detach", "promote_types"}
+WAITS = {"_local_scalar_dense", "nonzero", "_unique2", "masked_select", "equal"}
+
+
+class Launches(TorchDispatchMode):
+    """Notes the operations that would be launched on a GPU, and those that would wait for it."""
+
+    def __init__(self):
+        super().__init__()
+        self.launched, self.waited = [], []
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        name = str(operation).split(".")[1]
+        if name in WAITS:
+            self.waited.append(name)
+        if not operation.is_view and name not in FREE:
+            self.launched += [name] * (1 + (name == "constant_pad_nd"))  # it fills, then copies
+        return operation(*args, **(kwargs or {}))
+
+
+class Recorded:
+    """Stands for a kernel by Triton, or for a product: it notes its launches."""
+
+    def __init__(self):
+        self.launches = 0
+
+    def __getitem__(self, grid):
+        return self
+
+    def __call__(self, *given, **options):
+        self.launches += 1
+
+
+@pytest.mark.skipif(not find_spec("triton"), reason="triton is not installed")
+@pytest.mark.parametrize("backend", ["tiles", "triton"])
+def test_a_batch_takes_at_most_8_launches_beside_products_and_counts_and_no_wait(make, backend, monkeypatch):
+    from rbp.kernel import tiles, triton_kernel
+
+    count, merge, multiply = Recorded(), Recorded(), Recorded()
+    monkeypatch.setattr(triton_kernel, "check_runs", lambda problem: None)
+    monkeypatch.setattr(tiles, "check_runs", lambda problem: None)
+    for module, name, kernel in (
+        (tiles, "_count", count),
+        (tiles, "multiply", multiply),
+        (triton_kernel, "_kernel", count),
+        (triton_kernel, "_merge", merge),
+    ):
+        monkeypatch.setattr(module, name, kernel)
+    ranker, _ = make("gpt2")
+    ranker.backend, tokens, head = backend, 32 * 511, replace(ranker.head, weight=torch.zeros(5000, 64))
+    hidden = torch.zeros(1, tokens + 1, 64)
+    monkeypatch.setattr(ranker.reader, "hidden", lambda ids: hidden)
+    row = Row(0, 0, np.zeros(tokens + 1, dtype=np.int64), np.arange(1, tokens + 1))
+    equal = equal_rows(head.weight)
+    with Launches() as seen:
+        tally = ranker._tally([row], head, equal)
+    assert len(tally.total) == tokens
+    assert not seen.waited
+    assert len(seen.launched) + merge.launches <= 8, seen.launched
+    if backend == "tiles":  # 8 blocks of rows, with the target's tile and three others
+        assert (multiply.launches, count.launches) == (8 * 4, 8 * 4)
+    else:
+        assert count.launches == 1 + 4
 
 
 def test_out_of_memory_halves_the_batch(make, monkeypatch):

@@ -1,17 +1,40 @@
 """Models whose weights are packed: ranked as they are, and left able to; and their size."""
 
+import numpy as np
 import pytest
 import torch
 from tiny import make_tokenizer, random_model, texts
 from transformers import AutoModelForCausalLM, BitsAndBytesConfig, LlamaConfig
 
 import rbp
+from rbp.extract.forward import Ranker
+from rbp.extract.verify import Stored, plain_logits, verify_sample
+from rbp.models.load import LanguageModel
 from rbp.models.sizes import non_embedding_params
+from rbp.texts.protocol import Row
 
 WIDE = LlamaConfig(
     vocab_size=320, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=2,
     max_position_embeddings=256, bos_token_id=0, eos_token_id=0, tie_word_embeddings=False,
 )  # fmt: skip
+
+
+def test_a_sample_is_verified_by_the_model_itself_not_by_the_copy_that_ranked():
+    model = random_model("llama")
+    rows = [Row(i, 0, np.random.default_rng(i).integers(3, 300, n), np.arange(1, n)) for i, n in enumerate((20, 40))]
+    ranker = Ranker(LanguageModel("a model", model, 0, 320, "float32", torch.device("cpu")), "reference", 2)
+    ranker.check(rows)
+    ranker.rank(rows)
+    ranker.reader._copy.model.layers[1].mlp.act_fn = torch.nn.ReLU()  # as if something had gone wrong with the copy
+    ranks = ranker.rank(rows)
+    columns = {
+        "document": np.repeat([0, 1], [19, 39]),
+        "position": np.concatenate([row.scored for row in rows]),
+        "token": np.concatenate([row.ids[row.scored] for row in rows]),
+        **ranks._asdict(),
+    }
+    answers = verify_sample(plain_logits(ranker, apart=False), rows, Stored(columns, "here"))
+    assert all(wrong for _, wrong in answers)
 
 
 def test_the_size_of_a_quantized_model_is_that_before():
