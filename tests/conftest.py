@@ -18,9 +18,6 @@ from rbp.errors import RbpError
 #: the first is the same without windows: it opens a page with a third of the processor time
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
-#: the files that use `workshop`
-WORKSHOP = ("test_ladder_train.py", "test_making.py", "test_shipping.py")
-
 gc.disable()  # until all is imported
 settings.register_profile("full", max_examples=200, deadline=None)  # for the slow set
 settings.register_profile("loop", max_examples=10, deadline=None)
@@ -33,21 +30,8 @@ FLAGS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-backgrou
 @pytest.hookimpl(tryfirst=True)  # before any are left out by their marks
 def pytest_collection_modifyitems(items):
     for item in items:
-        if {"browser", "workshop"} & set(getattr(item, "fixturenames", ())):
+        if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker("long")
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config, log):
-    """A file to a process, and to one process all files that train the same ladder."""
-    from xdist.scheduler import LoadFileScheduling  # late: tests run without it too
-
-    class Scheduling(LoadFileScheduling):
-        def _split_scope(self, nodeid):
-            file = super()._split_scope(nodeid)
-            return "workshop" if file.rpartition("/")[2] in WORKSHOP else file
-
-    return Scheduling(config, log)
 
 
 def pytest_collection_finish():
