@@ -50,14 +50,6 @@ def test_a_file_is_named_by_its_pieces(tmp_path, monkeypatch, size):
     assert fingerprint.fingerprint([tmp_path / "a"]) == digest_bytes(data) == wanted
 
 
-def test_several_files_are_named_by_a_line_for_each(tmp_path):
-    paths = [tmp_path / "b", tmp_path / "a"]
-    for path in paths:
-        path.write_text(path.name * 3)
-    lines = "".join(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n" for path in paths)
-    assert fingerprint.fingerprint(paths) == hashlib.sha256(lines.encode()).hexdigest()
-
-
 def other_byte(path):
     """Another first byte, and the time of writing as before."""
     times = path.stat()

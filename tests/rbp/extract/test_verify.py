@@ -1,29 +1,22 @@
-"""A sample of every store is verified: what is chosen, what is compared, what is caught, and what is kept of it."""
+"""A sample of every store is verified: what is caught, when, and by which model and text."""
 
 import re
 import shutil
 
-import numpy as np
 import pytest
 from commands import here
-from tiny import load, save_model, texts, write_texts
+from tiny import save_model, texts, write_texts
 
 from rbp.choices import Settings
 from rbp.errors import DataError
-from rbp.extract import forward, verify
+from rbp.extract import forward
 from rbp.extract.extraction import extract
-from rbp.extract.forward import Ranker
-from rbp.extract.verify import Stored, choose_sample, plain_logits, verify_sample
+from rbp.extract.verify import choose_sample
 from rbp.store import Store, open_store
-from rbp.texts.protocol import Row, protocol
+from rbp.texts.protocol import protocol
 
 WINDOWS = protocol("windows", length=64, context=32, pack=4)
 QUICK = Settings(backend="reference")
-
-
-def row(document, length):
-    ids = np.random.default_rng(document).integers(3, 300, length)
-    return Row(document, 0, ids, np.arange(1, length))
 
 
 @pytest.fixture
@@ -32,62 +25,32 @@ def given(saved, tmp_path):
     return [str(saved("gpt2"))], [str(corpus)], WINDOWS, tmp_path / "out", QUICK
 
 
-def verified(ranker, rows, ranks):
-    return list(verify_sample(plain_logits(ranker, apart=False), rows, ranks))
-
-
-def stored(rows, ranks, **change):
-    columns = {
-        "document": np.concatenate([np.full(len(r.scored), r.document) for r in rows]),
-        "position": np.concatenate([r.start + r.scored for r in rows]),
-        "token": np.concatenate([r.ids[r.scored] for r in rows]),
-        **{name: column.copy() for name, column in ranks._asdict().items()},
-    }
-    for name, (at, value) in change.items():
-        columns[name][at] += value
-    mixed = np.random.default_rng(0).permutation(len(ranks.nll))  # a store need not be in the order of rows
-    return Stored({name: column[mixed] for name, column in columns.items()}, "here")
+CHANGES = {
+    "greater": lambda tally: tally.greater[7].add_(1 if tally.greater[7] < 250 else -1),
+    "equal": lambda tally: tally.equal[7].add_(1),
+    "nll": lambda tally: tally.total[7].mul_(1.01),
+}
 
 
 @pytest.mark.long
-def test_every_change_of_a_rank_is_found(saved, monkeypatch):
-    """In blocks of 15 positions, as where no more logits fit."""
-    monkeypatch.setattr(verify, "VALUES", 5000)
-    rows, ranker = [row(i, n) for i, n in enumerate((2, 20, 40))], Ranker(load(saved("llama")), "reference", 1)
-    ranks = ranker.rank(rows)
-    answers = verified(ranker, rows, stored(rows, ranks))
-    assert [(one.tokens, one.differ, wrong) for one, wrong in answers] == [(1, 0, []), (19, 0, []), (39, 0, [])]
-    before = (0, 1, 20)  # scored tokens of earlier rows
-    for change in ({"greater": (0, 3), "equal": (58, 1)}, {"greater": (40, 3), "equal": (1, 1), "nll": (57, 0.01)}):
-        answers = verified(ranker, rows, stored(rows, ranks, **change))
-        places = [before[wrong.row.document] + wrong.index for _, some in answers for wrong in some]
-        assert sorted(places) == sorted(at for at, _ in change.values())
-
-
-def off_by_one(count):
-    """A kernel that counts one too many where it has more rows than the checks of the beginning give it."""
-
-    def tally(given, *options):
-        found = count(given, *options)
-        if len(given.hidden) > 64:
-            found.greater[7] += 1 if found.greater[7] < 250 else -1
-        return found
-
-    return tally
-
-
-def test_what_breaks_is_caught(saved, tmp_path, monkeypatch):
-    """In one place of an otherwise sound extraction, of seven rows: all are verified."""
-    monkeypatch.setattr(choose_sample, "__defaults__", (1.0, 2))
+@pytest.mark.parametrize("change", CHANGES)
+def test_one_wrong_rank_is_caught(change, saved, tmp_path, monkeypatch):
+    """Of a kernel that is wrong where it has more rows than the checks of the beginning give it."""
+    monkeypatch.setattr(choose_sample, "__defaults__", (1.0, 2))  # all are verified
     corpus = str(write_texts(tmp_path / "mine.jsonl", [texts(1, seed, 100)[0] for seed in range(7)]))
     given = [str(saved("gpt2"))], [corpus], protocol("windows", length=200), tmp_path / "out", QUICK
+    count = forward.count
+
+    def wrong(problem, *options):
+        tally = count(problem, *options)
+        if len(problem.hidden) > 64:
+            CHANGES[change](tally)
+        return tally
+
     with monkeypatch.context() as patch:
-        patch.setattr(forward, "count", off_by_one(forward.count))
-        with pytest.raises(DataError, match=r"tokens that were ranked again have other ranks") as caught:
+        patch.setattr(forward, "count", wrong)
+        with pytest.raises(DataError, match=r"(?s)have other ranks.*document \d, position \d+.*OMP_NUM_THREADS=1"):
             extract(*given)
-    said = str(caught.value)
-    assert re.search(r"document \d, position \d+, token \d+: rank \d+ .* and alone \d+", said)
-    assert "OMP_NUM_THREADS=1" in said
     (folder,) = (tmp_path / "out").iterdir()
     with pytest.raises(DataError, match="not finished"):
         open_store(folder)

@@ -9,9 +9,9 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from drawn_cases import cases
 from hypothesis import given
-from ranking_cases import BACKENDS, INTERPRETED, gaussian, has_compiler, ranks, ulp, uneven
+from hypothesis import strategies as st
+from ranking_cases import BACKENDS, DTYPES, INTERPRETED, Case, gaussian, has_compiler, ranks, ulp, uneven
 
 from rbp.errors import ParameterError, RankError
 from rbp.kernel import blocked, equal_rows, linear_rank
@@ -23,6 +23,29 @@ if INTERPRETED:
     from rbp.kernel import tiles, triton_kernel
 
     tiles.tally.__defaults__ = (64,)  # rows and columns of a tile, of which the cases here have several
+
+
+@st.composite
+def cases(draw):
+    """Ragged shapes, ties in plenty (small whole numbers, repeated rows of weight), all options."""
+    rows, columns = (70, 300) if INTERPRETED else (140, 2500)
+    height = draw(st.sampled_from([1, 2, 16, 127, 128, 129, rows]))
+    width = draw(st.sampled_from([1, 2, 17, 96, *([] if INTERPRETED else [1151, 1152, 1153]), columns]))
+    d = draw(st.integers(1, 40))
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**32)))
+    spread = draw(st.sampled_from([1, 8]))
+    hidden = torch.randint(-spread, spread + 1, (height, d), generator=generator).to(draw(st.sampled_from(DTYPES)))
+    weight = torch.randint(-spread, spread + 1, (width, d), generator=generator).to(draw(st.sampled_from(DTYPES)))
+    weight = weight[torch.randint(0, width, (width,), generator=generator)]
+    vocab = draw(st.none() | st.integers(1, width))
+    options = {
+        "bias": torch.randint(-9, 9, (width,), generator=generator).float() if draw(st.booleans()) else None,
+        "scale": draw(st.sampled_from([1.0, 0.5, 4.0])),
+        "softcap": draw(st.none() | st.sampled_from([1.0, 30.0])),
+        "vocab": vocab,
+        "round_logits": draw(st.sampled_from([None, "bfloat16"])),
+    }
+    return Case(hidden, weight, torch.randint(0, vocab or width, (height,), generator=generator), options)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

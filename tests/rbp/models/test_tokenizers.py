@@ -71,6 +71,8 @@ def test_a_pre_tokenizer_of_a_gguf_file_is_the_published_one(name, trained, tmp_
     found = load_tokenizer(find_model(str(file)))
     for text in TEXTS:
         assert found(text)["input_ids"] == expected.encode(text).ids, text
+    silent = load_tokenizer(find_model(str(write_bare(folder, tmp_path / "b.gguf", {"pre": name}))))
+    assert (silent("a word")["input_ids"][0] == 0) == (name == "llama-bpe")  # a start token that no field states
     assert raw.encode(TEXTS[0]).ids != expected.encode(TEXTS[0]).ids  # the cuts matter
 
 
@@ -106,14 +108,6 @@ def test_a_sentencepiece_tokenizer(trained, tmp_path):
     tokenizer, table = load_tokenizer(files), dict(zip(pieces, scores, strict=True))
     for text in ("the rank of the rank", "then frank", "rank  of a thing"):
         assert tokenizer.convert_ids_to_tokens(tokenizer(text)["input_ids"]) == by_scores(text, table)
-
-
-@pytest.mark.parametrize("stated", [None, False])
-def test_a_start_token_where_llama_cpp_puts_one(stated, trained, tmp_path):
-    """Files of Llama 3 do not say that texts begin with one."""
-    file = write_bare(trained[1], tmp_path / "a.gguf", {"pre": "llama-bpe", "add_bos_token": stated})
-    starts = load_tokenizer(find_model(str(file)))("a word")["input_ids"][0] == 0
-    assert starts == (stated is not False)
 
 
 CLASSES = ("Qwen2", "Gemma", "Llama", "Bloom", "Cohere", "CodeGen", "GPTNeoX")
