@@ -19,35 +19,34 @@ from rbp.kernel.reduction import PACK, Reduce, reduction
 
 # Products on the CPU: the last columns that do not fill a vector kernel (8 to 48 wide) are summed in another order,
 # so tiles are multiples of 96, and still are when up to 12 threads share one; few rows take other code paths too.
+# Counts do not depend on the two where a product's bits do not; the sum of exponentials does in its last bits, on TILE.
 ROWS, TILE = 1024, 1152
 STEP = 128  # a short block on the CPU is padded to a multiple of this
 
 
-def tally(problem: Problem, rows: int = ROWS, tile: int = TILE, reduce: Reduce | None = None) -> Tally:
-    """Count tile by tile. Memory: rows × tile logits, and two blocks of up to rows × d and tile × d values.
+def tally(problem: Problem, reduce: Reduce | None = None) -> Tally:
+    """Count tile by tile. Memory: ROWS × TILE logits, and two blocks of up to ROWS × d and TILE × d values.
 
-    rows, tile: the size of a block of logits; rows a multiple of 16, at most tile, a multiple of 96 from about
-    1000 to 4032. Counts do not depend on them where a product's bits do not; the sum of exponentials does in its last
-    bits, on `tile` alone. reduce: the pass over a tile, if not the compiled one.
+    reduce: the pass over a tile, if not the compiled one.
     """
     height, device = problem.hidden.shape[0], problem.hidden.device
     if not height:
         return Tally(*torch.zeros(6, 0, dtype=problem.dtype, device=device))
     reduce = reduce or reduction(problem.dtype, device, [(ROWS, TILE), (STEP, TILE)])
     names = problem.names
-    columns = torch.split(pad(names, (0, -len(names) % tile), value=-1), tile)
-    buffer = torch.empty(rows * tile, dtype=problem.dtype, device=device)
-    step = min(STEP, rows) if device.type == "cpu" else rows
+    columns = torch.split(pad(names, (0, -len(names) % TILE), value=-1), TILE)
+    buffer = torch.empty(ROWS * TILE, dtype=problem.dtype, device=device)
+    step = STEP if device.type == "cpu" else ROWS
 
     def block(start: int) -> _Block:
-        hidden, target = problem.hidden[start : start + rows], problem.target[start : start + rows]
+        hidden, target = problem.hidden[start : start + ROWS], problem.target[start : start + ROWS]
         missing = -len(hidden) % step
         hidden = _padded(hidden.to(problem.dtype), missing)
-        logits = buffer[: len(hidden) * tile].view(len(hidden), tile)
+        logits = buffer[: len(hidden) * TILE].view(len(hidden), TILE)
         target = pad(target, (0, missing))
         return _Block(problem, hidden, target, columns, names[target], logits)
 
-    starts = range(0, height, rows)
+    starts = range(0, height, ROWS)
     parts = [block(start).tally(reduce) for start in starts]
     far = torch.stack([(part.total == torch.inf).any() for part in parts]).tolist()  # one look for all blocks
     for i, start in enumerate(starts):

@@ -45,7 +45,7 @@ def shape_for(dtype: torch.dtype, d: int, shared: int) -> Shape:
     return Shape(128, 128, 64, warps=4, stages=3)  # two fit on a multiprocessor: one multiplies, one counts
 
 
-def tally(problem: Problem, shape: Shape | None = None) -> Tally:
+def tally(problem: Problem) -> Tally:
     """Count by the kernel, LAUNCH rows at a time. Memory: 16 bytes × LAUNCH × V / columns of a tile. Waits for nothing.
 
     A d that is no whole number of steps is padded by zeros, which change no sum (and take a copy of the weight): with
@@ -54,7 +54,7 @@ def tally(problem: Problem, shape: Shape | None = None) -> Tally:
     """
     check_runs(problem)
     shared = shared_memory(problem.hidden.device)
-    return Work(problem, shape or shape_for(product_dtype(problem), problem.hidden.shape[1], shared)).tally()
+    return Work(problem, shape_for(product_dtype(problem), problem.hidden.shape[1], shared)).tally()
 
 
 def check_runs(problem: Problem) -> None:
