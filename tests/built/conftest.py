@@ -23,7 +23,7 @@ with FileLock(sys.argv[1]):
 """
 #: a process that begins a file of two tests or fewer is given the next file too: a short one follows test_live
 LONGEST = (
-    "test_study_run",
+    "test_study",
     "test_harness",
     "test_readme",
     "test_triton",

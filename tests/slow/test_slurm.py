@@ -17,8 +17,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "rbp" / "study"))
 
-from test_study_file import read
-from test_study_run import FILE, kill_first_shard, parts, unsharded
+from test_study import FILE, kill_first_shard, parts, read, unsharded
 
 pytestmark = [
     pytest.mark.slow,

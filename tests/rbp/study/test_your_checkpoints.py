@@ -32,7 +32,7 @@ def test_the_recipe_runs_as_it_stands(tmp_path, monkeypatch):
     Path("held-out.txt").write_text((ROOT / "README.md").read_text(encoding="utf-8")[:1500])
 
     def one_by_one(_):
-        """The jobs, in this process; Snakemake does them in test_study_run.py."""
+        """The jobs, in this process; Snakemake does them in test_study.py."""
         study = read_study(Path("checkpoints.toml"), Path("runs"))
         with chdir(study.out):
             for label, cell in study.cells.items():
