@@ -18,7 +18,7 @@ from rbp.extract.extraction import extract
 from rbp.extract.forward import Ranker
 from rbp.kernel import equal_rows
 from rbp.models.find import find_model
-from rbp.models.load import load_tokenizer
+from rbp.models.load import load_tokenizer, looks_at_length
 from rbp.store import open_store
 from rbp.texts.corpora import Corpus
 from rbp.texts.protocol import Row, plan_rows, protocol
@@ -187,6 +187,12 @@ def test_out_of_memory_halves_the_batch(make, monkeypatch):
     most = 0
     with pytest.raises(DataError, match="single row"):
         ranker.rank(rows)
+
+
+def test_the_configurations_that_say_that_a_model_looks_at_the_length_of_its_input():
+    for kind, looks in {"dynamic": True, "longrope": True, "linear": False}.items():
+        assert looks_at_length({"rope_parameters": {"rope_type": kind}}) is looks
+        assert looks_at_length({"text_config": {"rope_scaling": {"type": kind}, "activation": "dynamic"}}) is looks
 
 
 def test_a_look_at_the_length_that_no_configuration_says_is_found_out(saved, caplog):

@@ -9,6 +9,7 @@ from transformers import AutoModelForCausalLM, BitsAndBytesConfig, LlamaConfig
 import rbp
 from rbp.extract.forward import Ranker
 from rbp.extract.verify import Stored, plain_logits, verify_sample
+from rbp.models.identity import is_shareable
 from rbp.models.load import LanguageModel
 from rbp.models.sizes import non_embedding_params
 from rbp.texts.protocol import Row
@@ -35,6 +36,16 @@ def test_a_sample_is_verified_by_the_model_itself_not_by_the_copy_that_ranked():
     }
     answers = verify_sample(plain_logits(ranker, apart=False), rows, Stored(columns, "here"))
     assert all(wrong for _, wrong in answers)
+
+
+def test_a_weight_that_is_more_than_its_numbers_is_not_shared_with_a_copy():
+    """What a module moves from there to itself when it first reads, a copy would take away."""
+    model = random_model("llama")
+    assert is_shareable(model)
+    model.lm_head.weight.note = "a word"
+    assert is_shareable(model)
+    model.lm_head.weight.scale = torch.ones(1)
+    assert not is_shareable(model)
 
 
 def test_the_size_of_a_quantized_model_is_that_before():
