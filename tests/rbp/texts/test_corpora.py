@@ -93,7 +93,9 @@ def test_what_is_read_partly_is_the_same_to_its_end(kind, packed, write):
 @pytest.mark.parametrize("name", ["c.txt", "c.jsonl"])
 def test_the_mark_that_some_editors_put_before_a_text_is_none_of_it(write, name):
     plain = open_corpus(write(name, LINES))
-    assert open_corpus(write(name, b"\xef\xbb\xbf" + LINES.encode())).documents == plain.documents
+    marked = open_corpus(write(name, b"\xef\xbb\xbf" + LINES.encode()))
+    assert marked.documents == plain.documents
+    assert (marked.fingerprint == plain.fingerprint) is (name == "c.txt")  # of other files it is that of the bytes
 
 
 @pytest.mark.parametrize(
