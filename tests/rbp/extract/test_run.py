@@ -60,11 +60,7 @@ def test_logits_without_a_token_and_documents_without_a_score_are_told(saved, tm
     assert "belong to no token" in here("ranks", "summary", every.stdout.strip()).stderr
     some = here(*command, str(out / "some"), "--vocab", "tokenizer")
     assert "belong to no token" not in some.stderr
-    store, whole = (open_store(done.stdout.strip()) for done in (some, every))
-    assert store.vocabulary == tokens
-    less, more = store.ranks(), whole.ranks()
-    assert (less["greater"] + less["equal"]).max() <= tokens < (more["greater"] + more["equal"]).max()
-    assert (less["greater"] <= more["greater"]).all()
+    assert open_store(some.stdout.strip()).vocabulary == tokens
     refused(here(*command, str(out / "none"), "--vocab", "321"), "--vocab")
 
 
