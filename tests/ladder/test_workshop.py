@@ -22,6 +22,7 @@ from ladder.training import CHUNK, HeadLoss, Run
 from ladder.workspace import Workspace
 from rbp.errors import DataError
 from rbp.measurements import sources
+from rbp.metric import rank
 from rbp.store import open_store, store_folders
 
 LAST = "at-0.00256m"
@@ -133,6 +134,19 @@ def test_the_models_kept_are_those_of_seed_0_at_the_largest_budget(workshop, fam
         shipped_ranks, other, beside = store.ranks(), before.ranks(), ["nll", "top"]
         np.testing.assert_array_equal(shipped_ranks.drop(columns=beside), other.drop(columns=beside))
         np.testing.assert_allclose(shipped_ranks["nll"], other["nll"], atol=0.51 / RESOLUTION)
+
+
+@pytest.mark.long
+def test_counts_are_those_of_each_token(workshop):
+    folder, rule = workshop[1], "expected"
+    found = {counts.dataset: counts for counts in shipped.counted([1, 3, 100], rule=rule, folder=folder)}
+    for path in store_folders([folder / "families-ranks" / name for name in KEPT]):
+        store = open_store(path)
+        ranks, counts = store.ranks(), found[store.dataset]
+        m, own = counts.names.index(store.model), np.asarray(rank(ranks["greater"], ranks["equal"], rule))
+        for i, k in enumerate(counts.thresholds):
+            hits = np.bincount(np.unique(ranks["document"], return_inverse=True)[1], own <= k)
+            assert counts.hits[:, m, i].tolist() == hits.tolist()
 
 
 @pytest.mark.long
