@@ -91,13 +91,6 @@ def test_points_that_carry_no_fit_are_an_error_and_never_a_silent_number(name):
             pytest.fail(f"{says}: {FITS[name](size, value)}")
 
 
-def test_bad_variances_and_levels_are_refused():
-    with pytest.raises(FitError, match=r"variance 0 has no logarithm|row 0"):
-        fit_power_law(SIZES, VALUES, variance=[0, *VALUES[1:]])
-    with pytest.raises(ParameterError, match="between 0 and 1"):
-        fit_power_law(SIZES, VALUES, level=95)
-
-
 def test_many_cells_at_once_drop_none():
     y = noisy(7)
     about = {"dataset": "d", "family": "F", "metric": "neg_log_rbp", "model": [f"m{i}" for i in range(len(SIZES))]}
