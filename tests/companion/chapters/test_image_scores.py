@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from commands import here, refused
+from commands import here
 from scipy.stats import linregress, norm
 
 from companion.evidence import outside
@@ -60,9 +60,3 @@ def test_made_up_values_have_the_scores_that_are_counted_by_hand(tmp_path, monke
     assert without.loc[~ratios, "score"].notna().all()
     assert done.stdout.count("could not be computed") == ratios.sum()
     assert f"{scores['inside'].sum():.0f} of 16 intervals include the outcome" in done.stdout
-
-
-def test_a_bad_file_is_refused_and_nothing_is_written(tmp_path):
-    (tmp_path / "mine.csv").write_text(rows("imagenet-s").to_csv(index=False))
-    refused(here("forecasts", "score", "mine.csv", cwd=tmp_path), "mine.csv, line 2", "must be one of imagenet-real")
-    assert [each.name for each in tmp_path.iterdir()] == ["mine.csv"]

@@ -1,6 +1,7 @@
 """What a rerun answers, against tables made by hand."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from companion.execute.comparison import compare, difference
 from companion.execute.results import Recorded
 from companion.execute.run import copied_names, find, with_names
 from companion.project import Project
+from rbp import provenance
 from rbp.report import law
 
 SIZES = (10**6, 10**7, 10**8, 10**9)
@@ -121,6 +123,18 @@ def test_a_run_is_named_by_what_its_files_hold_and_takes_them_along(tmp_path):
     assert chapter.short_hash(values) == before != chapter.short_hash(values, "other code")
     write(one, {"F": 1.5})
     assert chapter.short_hash(values) != before
+
+
+def test_what_a_statement_reads_says_whose_data_it_shows(tmp_path):
+    chapter, shell = find(Project(), "forecasts"), SimpleNamespace(ast_transformers=[], user_ns={})
+    mine = Path(write(tmp_path / "mine.csv", {"F": 1.0}))
+    with provenance.recording():
+        run = rerun.Rerun(chapter, chapter.effective({"measurements": str(mine)}), shell)
+        shell.user_ns["_begin_statement"]((), ())
+        provenance.note(mine)
+        assert run.data() == "yours"
+        provenance.noted().steps.add("ladder_counts")
+        assert run.data() == "yours and the book’s"
 
 
 @pytest.mark.parametrize(("resamples", "need"), [(100, 480), (478, 480), (480, 0)])
