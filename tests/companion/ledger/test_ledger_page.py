@@ -5,6 +5,7 @@ from playwright.sync_api import expect
 from tabs import write_page
 from test_claims import ENTRIES, STRESSED
 
+from companion.execute.rules import FAILS
 from companion.render.ledger_page import render
 
 
@@ -26,6 +27,15 @@ def test_each_claim_has_its_verdict_and_those_with_other_bars(tab):
 def shown(tab):
     read = "[...document.querySelectorAll('.rbp-claim')].filter(r => r.offsetParent).map(r => r.dataset.number)"
     return {int(number) for number in tab.evaluate(read)}
+
+
+def test_filters_show_what_they_choose(tab):
+    tab.get_by_label("Weight").select_option("core")
+    tab.get_by_label("Verdict", exact=True).select_option(FAILS)
+    chosen = {entry.claim.number for entry in ENTRIES if entry.claim.core and entry.verdict == FAILS}
+    assert shown(tab) == chosen
+    tab.get_by_label("Search").fill("cross-entropy lognormal")
+    assert shown(tab) < chosen
 
 
 def test_a_claims_address_shows_its_row_whatever_is_hidden(tab, address):
