@@ -227,9 +227,8 @@ def where(
     recorded = prose.BookValues.read(project).known()
     for chapter, name in find_values(recorded, key):
         typer.secho(f"{chapter}::{name} = {recorded[chapter][name].value}", bold=True)
-        for line in find_makers(project, chapter, name) or [
-            f"who makes it is noted when `rbp book` executes {chapter}"
-        ]:
+        unknown = [f"who makes it is noted when `rbp book` executes {chapter}"]
+        for line in find_makers(project, chapter, name) or unknown:
             typer.echo(f"  made by   {line}")
         for use in find_uses(project, chapter, name, recorded):
             typer.echo(f"  {use.kind:9} {use.place}  {use.text}")

@@ -118,9 +118,8 @@ def faults(project: Project, built: Results) -> list[str]:
     lines = [f"not recorded: {name}" for name in current.lacking]
     if _values_file(project).exists():
         before = results.read_book(_values_file(project))
-        lines += [
-            f"the report was made of another run (rbp report): {moved}" for moved in _moved(current.values, before)
-        ]
+        moved = _moved(current.values, before)
+        lines += [f"the report was made of another run (rbp report): {difference}" for difference in moved]
     return lines
 
 

@@ -137,10 +137,8 @@ def _by_sums(worse: Worse) -> list[Curve]:
     curves_ = []
     for path, rows in ((SMALLER, smaller), (EARLIER, earlier)):
         names = rows["model"].tolist()[::-1]
-        selected, documents = counts.keep([counts.names.index(name) for name in names]), worse.documents
-        curves_.append(
-            make_curve(path, names, selected.tokens[documents], selected.hits[documents], selected.nll[documents])
-        )
+        kept, places = counts.keep([counts.names.index(name) for name in names]), worse.documents
+        curves_.append(make_curve(path, names, kept.tokens[places], kept.hits[places], kept.nll[places]))
     return curves_
 
 

@@ -265,9 +265,8 @@ def exponents_on_lines(measured: Iterable[MeasuredRanks], table: pd.DataFrame, *
             group_fits = [row_of(table, ranks, distribution) for ranks in group]
             limits = sum(bool(row["at_limit"]) for row in group_fits)
             alphas = _on_lines(group_fits) if not limits else (np.nan, np.nan)
-            both = all(
-                law.alpha_low <= alpha <= law.alpha_high for alpha, law in zip(alphas, laws.values(), strict=True)
-            )
+            pairs = zip(alphas, laws.values(), strict=True)
+            both = all(law.alpha_low <= alpha <= law.alpha_high for alpha, law in pairs)
             row = dict(zip(CELL, cell, strict=True)) | {"distribution": distribution, "at_limit": limits}
             row |= {"line_alpha_p1": alphas[0], "line_alpha_entropy": alphas[1], "both": both}
             rows.append(row | measured_alphas)
@@ -424,9 +423,8 @@ def survival_figure(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict
     """
     best = str(_means(of_group(table, group, 1)).index[0])
     looks = dict.fromkeys([(best, 1), ("lognormal", 1), ("lognormal", 2)])
-    extremes = {
-        f"{model_label(ranks.model)} on {dataset_label(ranks.dataset)}": ranks for ranks in (group[0], group[-1])
-    }
+    pair = group[0], group[-1]
+    extremes = {f"{model_label(ranks.model)} on {dataset_label(ranks.dataset)}": ranks for ranks in pair}
 
     def draw(ax: Axes, key: str) -> None:
         ranks = extremes[key]

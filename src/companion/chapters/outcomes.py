@@ -80,10 +80,8 @@ def small_models(texts: Sequence[Counts], stores: Mapping[str, Source], ablated:
         return curvature(rows["size"], np.exp(rows[str(k)]))
 
     def loss_shares(family: str, dataset: str, rung: str) -> Reals:
-        every = stores[family].stores
-        ranked = Ranked(
-            next(store for store in every if store.dataset == dataset and rung_of(store.model, family) == rung)
-        )
+        on_text = (store for store in stores[family].stores if store.dataset == dataset)
+        ranked = Ranked(next(store for store in on_text if rung_of(store.model, family) == rung))
         errors = np.asarray(ranked.ranks, dtype=np.int64) - 1
         terms = loss_terms(errors, ranked.tokens["nll"].to_numpy(np.float64))
         return np.asarray(terms / terms.sum())

@@ -294,9 +294,7 @@ def ranked_words(sentence: Mapping[str, Any]) -> str:
     opened = max(tokens[FIRST_TOKENS:] or tokens, key=lambda token: token["rank"])
     for token in tokens:
         text, rank, expected = token["text"], token["rank"], token["expected"]
-        rows = [
-            _candidate(place, token_text, p, right=place == rank) for place, (token_text, p) in enumerate(expected, 1)
-        ]
+        rows = [_candidate(place, word, p, right=place == rank) for place, (word, p) in enumerate(expected, 1)]
         if rank > len(expected):
             rows.append(_candidate(rank, text, float(np.exp(-token["nll"])), right=True))
         colour, chosen = shade(rank), " checked" * (token is opened)

@@ -163,10 +163,8 @@ def offset_table(
     for path, draws in offsets.items():
         estimate, low, high = interval(draws.mean(axis=0), df, level=level)
         by_draw = draws[:, 0].std(axis=0, ddof=1) if len(draws) > 1 else np.full(len(thresholds), np.nan)
-        values_by_k = zip(
-            thresholds, *(100 * np.expm1(v) for v in (estimate, low, high, by_draw)), low, high, strict=True
-        )
-        rows += [(path, k, *v, bool(a > 0 or b < 0)) for k, *v, a, b in values_by_k]
+        percent = (100 * np.expm1(values) for values in (estimate, low, high, by_draw))
+        rows += zip([path] * len(thresholds), thresholds, *percent, (low > 0) | (high < 0), strict=True)
     return pd.DataFrame(rows, columns=["path", "k", "offset", "low", "high", "draws", "apart"])
 
 

@@ -136,10 +136,8 @@ def main() -> None:
     """Write data/ladder/coverage.csv."""
     tables = []
     for i, text in enumerate(counted(KS, families=["neox"])):
-        all_documents = len(text.tokens)
-        for documents in sorted(
-            {n for n in DOCUMENTS if n <= all_documents} | ({all_documents} if all_documents < DOCUMENTS[-1] else set())
-        ):
+        most = min(len(text.tokens), DOCUMENTS[-1])
+        for documents in sorted({most, *(n for n in DOCUMENTS if n <= most)}):
             tables.append(simulate(text, documents, texts=1000, draws=1000, seed=(0, i, documents)))
     write_file(LADDER / "coverage.csv", pd.concat(tables).round(4).to_csv(index=False))
 

@@ -63,10 +63,8 @@ def rank_passages(files: ModelFiles, folder: Path, out: Path) -> None:
     start = tokenizer.convert_tokens_to_ids(START)
     cuts: dict[str, tuple[list[npt.NDArray[np.int64]], list[tuple[int, int]]]] = {}
     for text, documents in read_documents(folder).items():
-        ids = [
-            np.array(tokenizer(document, add_special_tokens=False)["input_ids"], dtype=np.int64)
-            for document in documents
-        ]
+        tokens = tokenizer(documents, add_special_tokens=False)["input_ids"]
+        ids = [np.array(document, dtype=np.int64) for document in tokens]
         cuts[text] = ids, cut_passages(ids, PASSAGES, np.random.default_rng([SEED, TEXTS.index(text)]))
     with quiet(), ieee(torch.device("cpu")):
         ranker = Ranker(load_model(files, "float32", torch.device("cpu")), "blocked", BATCH, compiled=False)

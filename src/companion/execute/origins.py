@@ -24,9 +24,7 @@ class Origins(ast.NodeTransformer):
         self._names: tuple[str, ...] = ()
         self._assigned: tuple[str, ...] = ()
         self._read = drain()
-        others = [
-            transformer for transformer in shell.ast_transformers if not isinstance(transformer, Origins)
-        ]  # of an earlier Page
+        others = [node for node in shell.ast_transformers if not isinstance(node, Origins)]  # of an earlier Page
         shell.ast_transformers[:] = [*others, self]
         self._namespace = shell.user_ns
         self._namespace[_HOOK] = self._begin

@@ -256,11 +256,8 @@ class BookValues:
     def known(self, run_values: Results | None = None) -> Results:
         """Return the accepted values; where there is none, the run's (`run_values`), or else the built book's."""
         every = [self.built, run_values or {}, self.accepted]
-        return {
-            name: {k: v for values in every for k, v in values.get(name, {}).items()}
-            for values in every
-            for name in values
-        }
+        names = dict.fromkeys(name for values in every for name in values)
+        return {name: {k: v for values in every for k, v in values.get(name, {}).items()} for name in names}
 
 
 def without_prose(executed: bytes) -> str:
@@ -359,9 +356,8 @@ def _differing(name: str, recorded: Mapping[str, Recorded], accepted: Mapping[st
     moved = results.compare({name: recorded}, {name: accepted})
     if not moved:
         return ""
-    first = "; ".join(f"`{difference.key}` is {difference.kind}" for difference in moved[:3]) + (
-        " …" if len(moved) > 3 else ""
-    )
+    first = "; ".join(f"`{difference.key}` is {difference.kind}" for difference in moved[:3])
+    first += " …" if len(moved) > 3 else ""
     return (
         f"> **This build differs from the accepted results** in {len(moved)} of this chapter's values: {first}. "
         "The sentences below tell the accepted ones; `rbp verify` lists the differences.\n"

@@ -61,10 +61,8 @@ def fit_laws(chapter: Chapter, values: Mapping[str, Any]) -> Laws | None:
     if parameter is None:
         return None
     readers_files = parameter.readers_own(values["measurements"])
-    compared = [
-        1 for declared in chapter.parameters if declared.name == "ks" and declared.bounds.get("ge") == 2
-    ]  # with k = 1
-    requested = sorted({*(values.get("ks") or []), *compared})
+    with_1 = any(declared.name == "ks" and declared.bounds.get("ge") == 2 for declared in chapter.parameters)
+    requested = sorted({*(values.get("ks") or []), *([1] if with_1 else [])})
     table = open_source(readers_files or values["measurements"]).with_thresholds(requested).table
     for column, names in (("dataset", values.get("datasets")), ("family", values.get("families"))):
         table = table[table[column].isin(names or table[column])]

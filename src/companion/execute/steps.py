@@ -108,9 +108,8 @@ def _declared_in(path: Path, source: Path, _written: int) -> tuple[Step, ...]:
 def _declared(call: ast.Call, module: str, function: str) -> Step:
     try:
         (name,) = map(ast.literal_eval, call.args)
-        arguments = {
-            str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg != "of"
-        }
+        literal = [keyword for keyword in call.keywords if keyword.arg != "of"]
+        arguments = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in literal}
         return Step.model_validate({"module": module, "function": function, "name": name} | arguments)
     except (ValueError, TypeError) as error:
         first = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": "no plain values"}

@@ -92,9 +92,7 @@ def sources_of(project: Project, name: str) -> dict[str, str]:
     """
     chapter = find(project, name)
     read = chapter.declaration.steps
-    of_steps = [
-        path for step in read for path in (*steps.list_inputs(project, step), *steps.list_modules(project, step))
-    ]
+    of_steps = [path for step in read for path in steps.list_inputs(project, step) + steps.list_modules(project, step)]
     files = [*chapter_files(project, name), *inputs.code_of_notebook(project, chapter.notebook), *of_steps]
     notebook = {path: inputs.code_checksum(chapter.notebook) for path in inputs.relative_paths(project, [chapter.path])}
     return notebook | inputs.checksums(project, files)

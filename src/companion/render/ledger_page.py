@@ -42,9 +42,8 @@ def card_of(claim: Claim) -> str:
 def count_verdicts(entries: list[Entry]) -> str:
     """Count the claims of each verdict, as a line of badges."""
     counts = Counter(entry.verdict for entry in entries)
-    items = "".join(
-        f"<li>{write_badge(verdict)} <b>{counts[verdict]}</b></li>" for verdict in VERDICTS if counts[verdict]
-    )
+    present = [verdict for verdict in VERDICTS if counts[verdict]]
+    items = "".join(f"<li>{write_badge(verdict)} <b>{counts[verdict]}</b></li>" for verdict in present)
     return f'<ul class="rbp-counts" aria-label="Verdicts">{items}</ul>'
 
 
