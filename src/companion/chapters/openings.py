@@ -1,7 +1,7 @@
 """Do misses at large k come from the openings of texts? A real model on passages that were cut at random places.
 
 Definitions and rules were registered before the runs (data/predictions/openings.toml); the ranks are in data/real, as
-`python -m companion.evidence.openings` leaves them.
+`python -m companion.evidence.real openings` leaves them.
 """
 
 from collections.abc import Sequence

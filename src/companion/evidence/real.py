@@ -1,10 +1,12 @@
 """Rank a real model (SmolLM2-135M-Instruct) on the texts and in the ways that data/predictions registers.
 
-What the whole model does, and C, is in real.toml; what damaged models do on more texts, in real_damaged.toml.
+What the whole model does, and C, is in real.toml; what damaged models do on more texts, in real_damaged.toml; how
+misses depend on the length of the left context, by passages cut at random places, in openings.toml.
 
     python -m companion.evidence.real rank --texts FOLDER --out FOLDER      data/real/ranks.parquet, by rank stores
     python -m companion.evidence.real worse --texts FOLDER --out FOLDER     data/real/paths, of the model made worse
     python -m companion.evidence.real damaged --texts FOLDER --out FOLDER   data/real/damaged.parquet, token by token
+    python -m companion.evidence.real openings --texts FOLDER --out FOLDER  data/real/openings.parquet, by passages
     python -m companion.evidence.real sentence                              data/real/sentence.json, of the front page
 
 Every piece is kept in --out when it is finished (a store after every few thousand tokens), so that a run which was
@@ -91,6 +93,10 @@ WORSE = {"C": ("wikipedia", 40, 384, PREDICTIONS), "F": ("auslegal", 40, 1088, L
 BEFORE, DRAWS = 64, 3  # tokens that are read before the first that is scored; draws of noise on weights
 DAMAGES = (Step("layers", 0.6), Step("branches", 0.23), Step("weights", 0.14))  # whose misses are ranked token by token
 SAMPLE, RARE, CONTEXT = 1_500_000, 10, 4  # characters of each of three texts; how often a rare token is there; tokens
+#: of passages: their texts, none looked at before; tokens of one; how many of a text (150 016 scored tokens)
+CUT_FROM, LENGTH, PASSAGES = ("wikipedia", "auslegal", "novels"), 129, 1_172
+START, CUT_SEED = "<|im_start|>", 70  # the BOS token that the file names; the seed of the places
+PART, BATCH = 64, 16  # passages that are saved together; rows of a forward pass
 
 
 def read_rows(folder: Path, name: str) -> list[dict[str, Any]]:
@@ -295,6 +301,67 @@ def rank_texts(files: ModelFiles, documents: dict[str, list[str]], rare: Rare, o
     ship("ranks", parts)
 
 
+def cut_passages(
+    documents: Sequence[npt.NDArray[np.int64]], count: int, draw: np.random.Generator
+) -> list[tuple[int, int]]:
+    """Draw passages that do not overlap: (document, first token). A grid of random offset lies over each document.
+
+    The offset is 1 to LENGTH, so that no passage begins where its document does.
+    """
+    places = [
+        (document, int(start))
+        for document, ids in enumerate(documents)
+        for start in range(int(draw.integers(1, LENGTH + 1)), len(ids) - LENGTH + 1, LENGTH)
+    ]
+    return [places[i] for i in draw.choice(len(places), min(count, len(places)), replace=False)]
+
+
+def rank_passages(files: ModelFiles, documents: dict[str, list[str]], rare: Rare, out: Path) -> None:
+    """Rank passages with and without a start token, a file for each part, if missing; and ship them."""
+    tokenizer, parts = load_tokenizer(files), []
+    start = tokenizer.convert_tokens_to_ids(START)
+    cuts: dict[str, tuple[list[npt.NDArray[np.int64]], list[tuple[int, int]]]] = {}
+    for text in CUT_FROM:
+        tokens = tokenizer(documents[text], add_special_tokens=False)["input_ids"]
+        ids = [np.array(document, dtype=np.int64) for document in tokens]
+        cuts[text] = ids, cut_passages(ids, PASSAGES, np.random.default_rng([CUT_SEED, CUT_FROM.index(text)]))
+    with quiet(), ieee(torch.device("cpu")):
+        ranker = Ranker(load_model(files, "float32", torch.device("cpu")), "blocked", BATCH, compiled=False)
+        # a part of every text and way in turn: what is there when time runs out is a random sample of all
+        for first, text, way in product(range(0, PASSAGES, PART), CUT_FROM, ("never", "always")):
+            ids, places = cuts[text]
+            file = out / f"{text}-{way}-{first:04d}.parquet"
+            if not file.exists() and first < len(places):
+                table = _rank_part(ranker, ids, places[first : first + PART], first, [start] * (way == "always"))
+                write_file(file, table.assign(rare=rare[table.pop("token")]).to_parquet(index=False))
+                log.warning("%s: %d tokens", file.name, len(table))
+            if file.exists():
+                parts.append(pd.read_parquet(file).assign(text=text, bos=way))
+    ship("openings", parts)
+
+
+def _rank_part(
+    ranker: Ranker,
+    ids: Sequence[npt.NDArray[np.int64]],
+    places: Sequence[tuple[int, int]],
+    first: int,
+    before: Sequence[int],
+) -> pd.DataFrame:
+    """Rank some passages, of which the first has the number `first`, each after the tokens `before`."""
+    rows, columns = [], []
+    for passage, (document, place) in enumerate(places, start=first):
+        tokens = ids[document][place : place + LENGTH]
+        context = np.arange(0 if before else 1, LENGTH)
+        rows.append(Row(document, place, np.array([*before, *tokens]), context + len(before)))
+        labels = {"document": document, "passage": passage, "context": context, "token": tokens[context]}
+        columns.append(pd.DataFrame(labels))
+    ranker.check(rows)
+    with torch.inference_mode():
+        ranks = ranker.rank(rows)
+    small = {"document": np.int16, "passage": np.int16, "context": np.int16, "rank": np.uint16}
+    return pd.concat(columns, ignore_index=True).assign(rank=ranks.greater + ranks.equal).astype(small)
+
+
 def rank_sentence(files: ModelFiles, text: str) -> dict[str, Any]:
     """Rank a sentence's tokens, without a start token, and list what the model expected in their places.
 
@@ -324,7 +391,7 @@ def rank_sentence(files: ModelFiles, text: str) -> dict[str, Any]:
 def main() -> None:
     """Rank what is missing, and ship it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["rank", "worse", "damaged", "sentence"])
+    parser.add_argument("what", choices=["rank", "worse", "damaged", "openings", "sentence"])
     parser.add_argument("--texts", type=Path, help="the folder of corpus files")
     parser.add_argument("--out", type=Path, help="the folder of what is finished")
     arguments = parser.parse_args()
@@ -344,6 +411,9 @@ def main() -> None:
     rare = find_rare_tokens(files, arguments.texts)
     if arguments.what == "damaged":
         rank_damaged(files, documents, rare, out / "damaged")
+    elif arguments.what == "openings":
+        novels, _ = sample_novels(arguments.texts, np.random.default_rng(SEED))  # whole, as in experiment E
+        rank_passages(files, documents | {"novels": novels}, rare, out)
     else:
         rank_texts(files, documents, rare, out)
 
