@@ -1,6 +1,6 @@
 import pytest
 
-from companion.execute.parameters import declared, parse
+from companion.execute.parameters import declared, parse, sweeps
 from rbp.errors import ParameterError
 
 SOURCE = """
@@ -51,3 +51,11 @@ def test_values_are_read_by_the_declared_type(assignment, expected):
 def test_mistakes_are_answered_with_what_there_is(assignments, complaint):
     with pytest.raises(ParameterError, match=complaint):
         parse(PARAMETERS, assignments, "01_a")
+
+
+def test_several_values_make_several_runs():
+    assert sweeps(PARAMETERS, [], "one") == [{}]
+    both = [{"level": 0.8, "ks": [1, 2]}, {"level": 0.9, "ks": [1, 2]}]
+    assert sweeps(PARAMETERS, ["level=0.8,0.9", "ks=1,2"], "one") == both
+    sources = ["measurements=a.csv,b.csv", "measurements=c.csv"]
+    assert sweeps(PARAMETERS, sources, "one") == [{"measurements": "a.csv,b.csv"}, {"measurements": "c.csv"}]
