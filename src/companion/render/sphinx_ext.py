@@ -3,6 +3,7 @@
 import hashlib
 import html
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -204,8 +205,8 @@ def _sentences(markup: str) -> str:
 
 
 def _add_style(app: Sphinx, config: Any) -> None:
-    """Copy the library's style of figures and tables to the pages' files."""
-    config.html_static_path.append(str(STYLE))
+    """Copy the library's style of figures and tables to the pages' files; by a path that another checkout has too."""
+    config.html_static_path.append(os.path.relpath(STYLE, app.confdir))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
