@@ -1,4 +1,4 @@
-"""Typst, which sets the report, and makes PNGs of figures: with its own fonts and the figures', on every machine."""
+"""Formulas as MathML, which browsers set without a script; Typst, which sets the report and makes PNGs of figures."""
 
 import shutil
 from collections.abc import Iterator
@@ -6,9 +6,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import typst
+from math_core import LatexToMathML
 from matplotlib import get_data_path
 
 from rbp.io import temporary_folder
+
+_CONVERTER = LatexToMathML()
+
+
+def mathml(tex: str, displayed: bool = False) -> str:
+    """Convert a formula in TeX to MathML. Raises math_core.LatexError for what it cannot read."""
+    return _CONVERTER.convert_with_local_state(tex.strip(), displaystyle=displayed)
 
 
 @contextmanager

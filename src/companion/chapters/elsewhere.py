@@ -225,9 +225,9 @@ def write_answer(ratios: pd.DataFrame, ks: Sequence[int]) -> str:
     rows = ratios[ratios["k"] == ratios.groupby(["dataset", "family"])["k"].transform("max")]
     largest = " or ".join(f"{k:,}" for k in sorted(set(rows["k"])))
     larger = int((rows["ratio"] > 1).sum())
-    surely = f", significantly in {(rows['low'] > 1).sum()} of {len(rows)} cases" if larger else ""
+    extent = f", significantly in {(rows['low'] > 1).sum()} of {len(rows)} cases" if larger else ""
     return (
-        f"α is larger at k = {largest} than at k = 1 in {larger} of {len(rows)} cases of family and dataset{surely}. "
+        f"α is larger at k = {largest} than at k = 1 in {larger} of {len(rows)} cases of family and dataset{extent}. "
         f"It is significantly smaller in {(rows['high'] < 1).sum()} of {len(rows)} cases."
     )
 

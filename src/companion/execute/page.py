@@ -22,7 +22,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from companion import svg
-from companion.execute import findings, results, where
+from companion.execute import results, rules, where
 from companion.execute.prose import fill_sentence, rerun_box
 from companion.execute.run import find
 from companion.project import Project
@@ -86,7 +86,7 @@ class Page:
         values as prose does. Neither text has a full stop. Where prose or a heading has `text`, the other stands too.
         """
         values = self.values | {key: results.recorded(key, number) for key, number in numbers.items()}
-        met = findings.judge(when, values)
+        met = rules.judge(when, values)
         stands = text if met else "" if met is None else fill_sentence(otherwise, values)
         if stands != text:
             read = [self.values[key].data for key in re.findall(r"[^\W\d][\w.]*", when) if key in self.values]

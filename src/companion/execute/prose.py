@@ -17,7 +17,7 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, Self
 
-from companion.execute import findings, results
+from companion.execute import results, rules
 from companion.execute.parameters import Parameter
 from companion.execute.results import Recorded, Results
 from companion.project import Project
@@ -307,7 +307,7 @@ def page_of(executed: Path, book: BookValues, written: Cells | None = None) -> d
     values = book.accepted if changed else book.known({name: recorded})
     for cell in cells:
         if cell["cell_type"] == "markdown":
-            text = findings.written(cell["source"], run.findings, RERUN if changed else "")
+            text = rules.replace_findings(cell["source"], run.findings, RERUN if changed else "")
             text = fill_in(text, name, values, recorded if changed else None)
             cell["source"] = numbered(text, book.numbers)
     if cells and (number := book.numbers.get(name)):
@@ -329,7 +329,7 @@ def fill_notebook(cells: Any) -> None:
     values = book.accepted if rerun else book.known({run.chapter: run.values})
     for cell in cells:
         if cell["cell_type"] == "markdown":
-            text = findings.written("".join(cell["source"]), run.findings, RERUN if rerun else "")
+            text = rules.replace_findings("".join(cell["source"]), run.findings, RERUN if rerun else "")
             text = fill_in(text, run.chapter, values, rerun)
             if rerun and cell is cells[0]:
                 title, _, rest = text.partition("\n")

@@ -1,12 +1,20 @@
-"""The rules that decide claims and findings: bars, and conditions over numbers and bars, as claims.toml writes them."""
+"""The rules that decide claims and findings: bars, and conditions over numbers and bars, as claims.toml writes them.
+
+A finding is what a caption, a heading or a bold sentence says. A notebook gives it with its rule
+(`companion.execute.page.Page.finding`). Where the rule is not met, as on a reader's own data, another sentence stands
+in its place, in the caption and in the prose.
+"""
 
 import ast
 import operator
+import re
 import statistics
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
+
+from companion.execute.results import Recorded
 
 HOLDS, PART, FAILS, UNDECIDED = "holds", "holds in part", "does not hold", "not decided"
 
@@ -143,3 +151,30 @@ def _number(node: ast.expr, values: Mapping[str, Any]) -> float:
     if isinstance(value := _value(node, values), int | float):
         return value
     raise ValueError(f"not a number: {ast.unparse(node)}")
+
+
+# ── Findings
+
+
+def judge(rule: str, values: Mapping[str, Recorded]) -> bool | None:
+    """Return whether a rule (`is_met`) is met by recorded values; None where it cannot be computed.
+
+    That is where a value is missing, or a share is of nothing. Raises ValueError for what is no rule.
+    """
+    try:
+        return is_met(rule, {key: recorded.value for key, recorded in values.items()})
+    except (MissingValueError, ZeroDivisionError):
+        return None
+
+
+def replace_findings(text: str, findings: Mapping[str, Recorded], mark: str = "") -> str:
+    """Replace the findings of a text that a run does not bear out by what stands in their place, followed by `mark`."""
+    for finding, stands in findings.items():
+        other = f"{stands.value}{mark}" if stands.value else f"{finding} (in the book; not in this run)"
+        text = place_of(finding).sub(re.sub(r"([\\`*_{}\[\]<>$|~])", r"\\\1", other).replace("\\", r"\\"), text)
+    return text
+
+
+def place_of(finding: str) -> re.Pattern[str]:
+    """Return the pattern by which a finding is known in prose, over breaks of lines."""
+    return re.compile(r"\s+".join(map(re.escape, finding.split())))

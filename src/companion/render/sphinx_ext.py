@@ -20,8 +20,8 @@ from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 from sphinx.writers.html5 import HTML5Translator
 
-from companion.formulas import mathml
 from companion.render import assets, numbered
+from companion.typesetting import mathml
 from rbp.report.page import STYLE
 
 

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from companion.chapters import cross_entropy, holds
-from companion.execute.findings import written
 from companion.execute.page import Page
 from companion.execute.results import read_chapter
+from companion.execute.rules import replace_findings
 from companion.stats import subsets
 from rbp.laws.table import fit_table
 
@@ -24,7 +24,7 @@ def test_what_a_run_does_not_bear_out_is_replaced_in_captions_headings_and_sente
     page.close()
     findings = read_chapter(tmp_path / "results.json").findings
     text = "## Lines break\n\n**It\nalways holds.** It holds. **Few rise:** so."
-    assert written(text, findings, " (this run)") == (
+    assert replace_findings(text, findings, " (this run)") == (
         "## Lines break (in the book; not in this run)\n\n**In 9 of 10 it is \\> 2 (this run).** It holds. "
         "**3 rise (this run):** so."
     )

@@ -45,7 +45,7 @@ def test_origins_follow_names_and_files_through_the_cells():
     origins = Origins(shell, given, drain)
     assert shell.ast_transformers == [origins]
     shell.user_ns |= {"measurements": "mine.csv", "level": 0.8, "ks": [1], "measure": lambda _: [1]}
-    shell.user_ns["shipped"] = lambda: [read.add(BOOK), 2]  # type: ignore[func-returns-value]
+    shell.user_ns["shipped"] = lambda: [read.add(BOOK), 2]
     shell.user_ns["show"] = lambda name, *_: shown.update({name: origins.current()})
     for cell in CELLS.split("---"):
         tree = origins.visit(ast.parse(textwrap.dedent(cell)))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import sympy as sp
 
-from companion.formulas import mathml
+from companion.typesetting import mathml
 
 mu = sp.Symbol("mu", real=True)
 sigma = sp.Symbol("sigma", positive=True)
